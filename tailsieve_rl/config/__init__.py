@@ -1,0 +1,1 @@
+"""Typed settings: the only reader of the raw `trainer.v1.tailsieve` block."""

@@ -1,0 +1,107 @@
+"""verl's vLLM server with a verified abort, exact stops and statistics; CPU engines where there is no accelerator."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from verl.workers.rollout.replica import TokenOutput
+from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer
+
+from tailsieve_rl.engines.vllm import cpu_defaults
+from tailsieve_rl.engines.vllm.abort import DEFAULT_TIMEOUT_S, AbortReport, nothing_aborted, verified_abort
+from tailsieve_rl.engines.vllm.flights import Flight, Flights
+from tailsieve_rl.engines.vllm.observed import ObservedEngine
+from tailsieve_rl.platforms import cpu
+
+
+class TailSieveVLLMServer(vLLMHttpServer):
+    """Becomes a Ray actor in `replica.py`. As in verl, only the server of node rank 0 owns an engine."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._flights = Flights()
+
+    async def run_server(self, args: Any) -> None:
+        await super().run_server(args)
+        self.engine = ObservedEngine(self.engine, lambda: self.global_steps)
+
+    async def generate(
+        self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, *args: Any, **kwargs: Any
+    ) -> TokenOutput:
+        """verl's, plus `extra_fields`: when it arrived, its first token, its end, and the weights it started under.
+
+        Aborted: `stop_reason="aborted"` with the tokens so far, none at all if it never entered the engine.
+        """
+        with self._flights.open(request_id) as flight:
+            if flight.aborted:
+                output = TokenOutput(
+                    token_ids=[], stop_reason="aborted", extra_fields={"global_steps": self.global_steps}
+                )
+            else:
+                output = await super().generate(prompt_ids, sampling_params, request_id, *args, **kwargs)
+        output.extra_fields.update(self._observations(flight))
+        return output
+
+    def _observations(self, flight: Flight) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "tailsieve_replica": self.replica_rank,
+            "tailsieve_arrival_s": flight.arrival_s,
+            "tailsieve_first_token_s": flight.first_token_s,
+            "tailsieve_end_s": flight.end_s,
+            **flight.speculation,
+        }
+        if flight.weight_version is not None:
+            # verl's client would take the version at the end for both; it keeps a minimum that is already there.
+            fields["min_global_steps"] = flight.weight_version
+        return fields
+
+    async def abort_requests(self, request_ids: list[str], timeout_s: float = DEFAULT_TIMEOUT_S) -> AbortReport:
+        """Abort by the ids given to `generate`; returns when they are verified to be out of the engine.
+
+        An id that has not arrived yet is refused when it does.
+        """
+        if self.node_rank != 0:
+            return nothing_aborted()
+        return await verified_abort(self.engine, self._flights, request_ids, timeout_s)
+
+    async def abort_request(self, request_id: str, reset_prefix_cache: bool = True) -> dict[str, Any]:
+        """verl's single abort. verl 0.9.1 looks the id up among vLLM 0.30's internal ids, where it never is."""
+        report = await self.abort_requests([request_id])
+        if request_id in report["remaining"]:
+            return {"aborted": False, "request_id": request_id, "error": "still in the engine"}
+        if request_id not in report["aborted"]:
+            return {"aborted": False, "request_id": request_id, "error": f"Request {request_id} not found"}
+        if reset_prefix_cache:
+            await self.clear_kv_cache()
+        return {"aborted": True, "request_id": request_id}
+
+    async def stats(self) -> dict[str, Any]:
+        """Requests by where they are: decoding, in the engine before their first token, held before the engine."""
+        states = self.engine.output_processor.request_states.values() if self.node_rank == 0 else ()
+        running = sum(not state.is_prefilling for state in states)
+        return {
+            "replica": self.replica_rank,
+            "running": running,
+            "waiting": len(states) - running,
+            "held": self._flights.held_outside(),
+            "global_steps": self.global_steps,
+        }
+
+    async def ping(self) -> dict[str, Any]:
+        """Answers at once, however busy the engine is."""
+        alive = self.node_rank != 0 or not self.engine.errored
+        return {"replica": self.replica_rank, "alive": alive, "pid": os.getpid(), "time_s": time.time()}
+
+    def _get_worker_extension_cls(self) -> str:
+        if cpu.active():
+            return "tailsieve_rl.engines.vllm.worker.CpuWorkerExtension"
+        return super()._get_worker_extension_cls()
+
+    def _preprocess_engine_kwargs(self, engine_kwargs: dict[str, Any]) -> None:
+        super()._preprocess_engine_kwargs(engine_kwargs)
+        if engine_kwargs.get("speculative_config"):
+            engine_kwargs.setdefault("per_request_spec_decode_metrics", "summary")
+        if cpu.active():
+            cpu_defaults.fill(engine_kwargs, self.config, self.model_config.hf_config)

@@ -1,0 +1,34 @@
+"""vLLM worker extension for CPU engines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import BucketedWeightReceiver
+from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
+
+
+class CpuWorkerExtension(vLLMColocateWorkerExtension):
+    """Takes weight updates through vLLM's layerwise reload.
+
+    A CPU engine packs its linear weights and drops the originals, so verl's plain `model.load_weights` fails half-way
+    and leaves the engine with mixed weights. `reload_weights` unpacks, loads and packs again, layer by layer.
+    """
+
+    model_runner: Any
+
+    def update_weights_from_ipc(
+        self, peft_config: dict[str, Any] | None = None, base_sync_done: bool = False, use_shm: bool = False
+    ) -> None:
+        if peft_config and base_sync_done:  # a LoRA adapter touches no packed weight
+            super().update_weights_from_ipc(peft_config, base_sync_done, use_shm)
+            return
+        received: list[tuple[str, torch.Tensor]] = []
+
+        def keep(bucket: list[tuple[str, torch.Tensor]], is_last: bool) -> None:
+            received.extend((name, tensor.clone()) for name, tensor in bucket)  # the bucket's memory is reused
+
+        receiver = BucketedWeightReceiver(self._get_zmq_handle(), torch.device("cpu"), use_shm=use_shm)
+        receiver.receive_weights(on_bucket_received=keep)
+        self.model_runner.reload_weights(weights_iterator=iter(received), is_checkpoint_format=True)

@@ -1,0 +1,1 @@
+"""What makes verl and vLLM run on a machine without an accelerator."""

@@ -1,0 +1,169 @@
+"""Everything that can be known to be wrong from the configuration alone, before Ray starts or a model loads."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from tailsieve_rl.config.settings import BLOCK, Settings, SettingsError, read_settings
+from tailsieve_rl.routing.allocation import Allocation, check_allocation
+from tailsieve_rl.routing.policies import LeastLoaded, RoutingPolicy, Setup, TwoPool, Uniform, default_allocation
+from tailsieve_rl.routing.room import needed_room
+from tailsieve_rl.versions import untested
+
+logger = logging.getLogger(__name__)
+
+MODE = "tailsieve"
+ROLLOUTS = ("vllm",)
+ROLLOUT_N = "__rollout_n__"
+
+
+def settings_block(config: DictConfig) -> Mapping[str, Any]:
+    """The plain mapping under trainer.v1.tailsieve."""
+    block = OmegaConf.select(config, BLOCK)
+    return {} if block is None else OmegaConf.to_container(block, resolve=True)  # type: ignore[return-value]
+
+
+def setup_of(config: DictConfig) -> Setup:
+    """N, n and R of a verl configuration; R is as verl's LLMServerManager counts hybrid replicas."""
+    rollout = config.actor_rollout_ref.rollout
+    per_replica = (
+        rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
+    )
+    return Setup(
+        groups=config.data.train_batch_size,
+        responses=rollout.n,
+        replicas=config.trainer.n_gpus_per_node * config.trainer.nnodes // per_replica,
+    )
+
+
+def check_config(config: DictConfig) -> Settings:
+    """Refuse what cannot work and warn, once, of what was not tried.
+
+    Raises:
+        SettingsError: naming the key, its value and what would be right.
+    """
+    settings = read_settings(settings_block(config))
+    _refuse_unsupported(config)
+    setup = setup_of(config)
+    if setup.responses < 2:
+        raise SettingsError("actor_rollout_ref.rollout.n", setup.responses, "a group needs at least 2 responses")
+    allocation = starting_allocation(settings, setup)
+    _check_room(config, settings, setup, allocation)
+    _warn_untried(config, setup, allocation)
+    return settings
+
+
+def starting_allocation(settings: Settings, setup: Setup) -> Allocation:
+    """The configured allocation, or the default one.
+
+    Raises:
+        SettingsError: if it does not fit N and R.
+    """
+    groups, replicas = settings.allocation.initial_groups, settings.allocation.initial_replicas
+    if groups is None or replicas is None:
+        return default_allocation(setup)
+    allocation = Allocation(groups, replicas)
+    try:
+        check_allocation(allocation, setup.groups, setup.replicas)
+    except ValueError as error:
+        raise SettingsError(f"{BLOCK}.allocation", str(allocation), str(error)) from None
+    return allocation
+
+
+def make_policy(settings: Settings, setup: Setup) -> RoutingPolicy:
+    """The routing policy that the settings name."""
+    if settings.policy == "uniform":
+        return Uniform()
+    if settings.policy == "least_loaded":
+        return LeastLoaded()
+    return TwoPool(starting_allocation(settings, setup), settings.dispatch)
+
+
+def check_data(settings: Settings, setup: Setup, columns: list[str], rows: int, reserve: int) -> None:
+    """Refuse a data set that this mode cannot run on.
+
+    Args:
+        settings: the trainer mode's settings.
+        setup: N, n and R.
+        columns: names of the data set's columns.
+        rows: prompts in the data set, after verl's own filters.
+        reserve: prompts that the warm-up keeps back.
+    """
+    if ROLLOUT_N in columns:
+        raise SettingsError("data.train_files", ROLLOUT_N, "a number of responses per prompt is not supported: remove it")
+    if settings.replay_lengths is not None and settings.replay_lengths not in columns:
+        raise SettingsError(
+            f"{BLOCK}.replay_lengths", settings.replay_lengths, f"the training data has no such column, only {columns}"
+        )
+    if rows - reserve < setup.groups:
+        raise SettingsError(
+            "data.train_batch_size",
+            setup.groups,
+            f"the training data has {rows} prompts, {reserve} of them reserved for the warm-up: one step of "
+            f"{setup.groups} groups needs {setup.groups + reserve}; use a smaller batch, more data, or "
+            f"{BLOCK}.warmup=overlaunch",
+        )
+
+
+def _refuse_unsupported(config: DictConfig) -> None:
+    def refuse(key: str, allowed: Any, right: str) -> None:
+        value = OmegaConf.select(config, key)
+        if value not in (allowed if isinstance(allowed, tuple) else (allowed, None)):
+            raise SettingsError(key, value, right)
+
+    refuse("trainer.use_v1", True, "trainer mode tailsieve needs verl's V1 trainer")
+    refuse("actor_rollout_ref.rollout.name", ROLLOUTS, f"must be one of {', '.join(ROLLOUTS)} in mode tailsieve")
+    refuse("actor_rollout_ref.hybrid_engine", True, "mode tailsieve shares devices between trainer and rollout")
+    refuse("actor_rollout_ref.rollout.disaggregation.enabled", False, "prefill/decode disaggregation is not supported")
+    refuse(
+        "actor_rollout_ref.rollout.full_determinism",
+        False,
+        f"it gives every request of a replica one seed; use {BLOCK}.sampling.seed, which gives each its own",
+    )
+    refuse("algorithm.filter_groups.enable", False, "DAPO group filtering is not supported in mode tailsieve")
+    refuse("skip.rollout_tq.enable", False, "replaying stored rollouts is not supported in mode tailsieve")
+    refuse(f"{BLOCK}.parameter_sync_step", 1, "mode tailsieve is on-policy: one update a step")
+    own = "mode tailsieve brings its own and sets this key itself"
+    refuse("actor_rollout_ref.rollout.router_config_path", None, own)
+    refuse("actor_rollout_ref.rollout.agent.agent_loop_manager_class", None, own)
+    refuse("trainer.v1.sampler.custom_sampler.path", None, own)
+
+
+def _check_room(config: DictConfig, settings: Settings, setup: Setup, allocation: Allocation) -> None:
+    """Every reachable allocation must let all requests decode at once."""
+    limit = config.actor_rollout_ref.rollout.max_num_seqs
+    by_group = settings.policy == "uniform" or settings.dispatch == "group"
+    cases = [(Allocation(0, 0), setup.groups)]
+    if settings.policy == "two_pool" and not allocation.is_uniform:
+        cases.append((allocation, setup.groups))
+        if settings.warmup != "reserve":
+            cases.append((Allocation(0, 0), setup.groups + allocation.q))
+    needed, at = max(
+        (needed_room(a, fresh, setup.responses, setup.replicas, by_group).largest, str(a)) for a, fresh in cases
+    )
+    if needed > limit:
+        raise SettingsError(
+            "actor_rollout_ref.rollout.max_num_seqs",
+            limit,
+            f"at allocation {at} a replica must decode {needed} requests at once "
+            f"({setup.groups} groups of {setup.responses} on {setup.replicas} replicas): set it to {needed} or more",
+        )
+
+
+def _warn_untried(config: DictConfig, setup: Setup, allocation: Allocation) -> None:
+    for line in untested():
+        logger.warning("%s", line)
+    if setup.replicas < 2:
+        logger.warning("one rollout replica: there are no pools to route between, every step is uniform")
+    rollout_model = config.actor_rollout_ref.model
+    tried = {
+        "LoRA": bool(rollout_model.get("lora_rank", 0) or (rollout_model.get("lora") or {}).get("rank", 0)),
+        "a critic": config.algorithm.adv_estimator == "gae",
+        "Megatron": config.actor_rollout_ref.actor.strategy == "megatron",
+        "data parallel replicas": config.actor_rollout_ref.rollout.data_parallel_size > 1,
+    }
+    for name, used in tried.items():
+        if used:
+            logger.warning("trainer mode tailsieve was not tested with %s", name)

@@ -1,0 +1,70 @@
+"""The client that agent loops generate with: asks the coordinator for a replica by group, turns an abort into an end."""
+
+from typing import Any
+
+import ray
+
+from tailsieve_rl.rollout.context import ENGINE_ID, RESPONSE, ResponseContext
+from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
+from verl.workers.rollout.llm_server import LLMServerClient
+from verl.workers.rollout.replica import TokenOutput
+
+
+class TailSieveClient(LLMServerClient):
+    """verl's LLMServerClient, routed by group and never resuming.
+
+    An aborted request raises GroupClosed, so that no agent loop can go on with a truncated response.
+    """
+
+    async def generate(self, request_id: str, **kwargs: Any) -> TokenOutput:  # type: ignore[override]
+        """Generate one turn on the replica of the response that this task runs for.
+
+        Raises:
+            UnroutableRequest: if the calling task runs for no response.
+            GroupClosed: if the group's attempt is over.
+        """
+        response = RESPONSE.get()
+        if response is None:
+            raise UnroutableRequest(
+                "generate() was called outside the task of a response, so its group is unknown. An agent loop must "
+                "call server_manager.generate from the task that runs it or from tasks that it creates"
+            )
+        engine_id = response.next_engine_id()
+        token = ENGINE_ID.set(engine_id)
+        tokens = 0
+        try:
+            output = await super().generate(request_id, **kwargs)
+            tokens = len(output.token_ids)
+        finally:
+            ENGINE_ID.reset(token)
+            self._load_balancer.release.remote(engine_id, tokens)
+        if output.stop_reason in ("aborted", "abort"):
+            raise GroupClosed
+        arrival_s, first_token_s = (output.extra_fields.pop(f"tailsieve_{k}_s", None) for k in ("arrival", "first_token"))
+        if isinstance(response, ResponseContext) and response.first_token_s is None and first_token_s is not None:
+            response.first_token_s = first_token_s - arrival_s
+        return output
+
+    async def _acquire_server(self, request_id: str, **extra: Any) -> tuple[str, ray.actor.ActorHandle]:
+        response = RESPONSE.get()
+        engine_id = ENGINE_ID.get()
+        if isinstance(response, ResponseContext):
+            acquired = await self._load_balancer.acquire.remote(
+                engine_id,
+                response.uid,
+                response.session,
+                response.attempt,
+                response.retry,
+                len(extra["prompt_ids"]),
+            )
+        else:
+            acquired = await self._load_balancer.acquire_validation.remote(engine_id)
+        if acquired is None:
+            raise GroupClosed
+        return acquired
+
+    def _release_server(self, server_id: str, request_id: str | None = None) -> None:
+        """Nothing: generate() releases, since the coordinator must hear how many tokens came back."""
+
+    def _vllm_request_id(self, request_id: str) -> str:
+        return ENGINE_ID.get() or super()._vllm_request_id(request_id)

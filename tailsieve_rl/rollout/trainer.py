@@ -1,0 +1,285 @@
+"""Trainer mode `tailsieve`: verl's synchronous V1 trainer, with each step planned, dispatched and booked by TailSieve.
+
+One step reads from top to bottom: prepare_step plans and dispatches, verl samples and trains, on_sample_end books.
+"""
+
+import logging
+import os
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import ray
+import torch
+import transfer_queue as tq
+from omegaconf import DictConfig, open_dict
+from transfer_queue import KVBatchMeta
+
+from tailsieve_rl.algorithms.settings import normalise_algorithm
+from tailsieve_rl.rollout.checks import check_config, check_data, make_policy, setup_of
+from tailsieve_rl.rollout.client import TailSieveClient
+from tailsieve_rl.rollout.errors import StepFailed
+from tailsieve_rl.rollout.prompt_stream import Prompt, PromptStream
+from tailsieve_rl.rollout.sampler import TailSieveSampler
+from tailsieve_rl.rollout.state import RunState, load_state, save_state
+from tailsieve_rl.rollout.worker import ATTEMPT
+from tailsieve_rl.routing.ledger import Ledger
+from tailsieve_rl.routing.plan import StepPlan, fresh_groups, plan_step
+from tailsieve_rl.telemetry.run_files import RunFiles, response_lengths
+from verl.trainer.ppo.utils import create_rl_sampler
+from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils import tensordict_utils as tu
+from verl.utils.dataset.rl_dataset import collate_fn
+
+logger = logging.getLogger(__name__)
+
+ROUTER_FILE = os.path.join(os.path.dirname(__file__), "router.yaml")
+MANAGER = "tailsieve_rl.rollout.manager.TailSieveAgentLoopManager"
+
+
+@register_trainer("tailsieve")
+class PPOTrainerTailSieve(PPOTrainerSync):
+    """verl's PPOTrainerSync with cross-round tail routing (paper 3.1). Selected by trainer.v1.trainer_mode=tailsieve."""
+
+    def __init__(self, config: DictConfig):
+        self.settings = check_config(config)
+        self.setup = setup_of(config)
+        self.policy = make_policy(self.settings, self.setup)
+        normalise_algorithm(config)
+        with open_dict(config):
+            config.actor_rollout_ref.rollout.router_config_path = ROUTER_FILE
+            config.actor_rollout_ref.rollout.agent.agent_loop_manager_class = MANAGER
+        super().__init__(config)
+        # Between steps the queue holds nothing of ours, so verl's queue checkpoint and its re-issue of unfinished
+        # prompts, which it does in every mode but "sync", have nothing to save: our own state says what is left over.
+        self.trainer_mode = "sync"
+        self.state = RunState(Ledger(), (), self.policy.name, self.policy.start(self.setup))
+        self._plan: StepPlan | None = None
+        self._prompts: dict[str, Prompt] = {}
+        self._controller_s = 0.0
+        self._warmup_s = 0.0
+        self._saved_step: int | None = None
+
+    # ------------------------------------------------------------------ set-up
+
+    def _build_replay_buffer(self) -> TailSieveSampler:
+        sampler = self.config.trainer.v1.sampler
+        return TailSieveSampler(
+            trainer_mode=self.trainer_mode,
+            trainer_config=self.config.trainer.v1.get(self.trainer_mode, {}),
+            max_off_policy_threshold=sampler.max_off_policy_threshold,
+            max_off_policy_strategy=sampler.max_off_policy_strategy,
+            sampler_kwargs=sampler.sampler_kwargs,
+        )
+
+    def _init_dataloader(self) -> None:
+        """verl's data sets, with a stream of exact draws in the place of its loader, and epochs without the reserve."""
+        super()._init_dataloader()
+        starts_with_tail = self.policy.initial(self.state.policy_state).q > 0
+        reserve = self.setup.groups if self.settings.warmup == "reserve" and starts_with_tail else 0
+        columns = list(self.train_dataset[0]) if len(self.train_dataset) else []
+        check_data(self.settings, self.setup, columns, len(self.train_dataset), reserve)
+        order = create_rl_sampler(self.config.data, self.train_dataset)
+        self.train_dataloader = PromptStream(self.train_dataset, order, collate_fn, reserve)
+        self.steps_per_epoch = self.train_dataloader.epoch_prompts // self.setup.groups
+        if self.config.trainer.total_training_steps is None:
+            self.total_training_steps = self.steps_per_epoch * self.config.trainer.total_epochs
+            with open_dict(self.config):
+                self.config.actor_rollout_ref.actor.optim.total_training_steps = self.total_training_steps
+
+    def _init_tokenizer(self) -> None:
+        super()._init_tokenizer()
+        if self.processor is not None:
+            logger.warning("trainer mode tailsieve was not tested with vision models")
+
+    def _setup(self) -> None:
+        super()._setup()
+        self.coordinator = self.llm_server_manager.global_load_balancer
+        self.replicas = ray.get(
+            self.coordinator.configure.remote(self.policy, self.settings.retries, self.settings.watchdog_s)
+        )
+        self.replay_buffer.bind(self.coordinator)
+        self.files = RunFiles(
+            self.settings.output_dir or self.config.trainer.default_local_dir,
+            mode="tailsieve",
+            backend=self.config.actor_rollout_ref.rollout.name,
+            groups=self.setup.groups,
+            responses=self.setup.responses,
+            resumed_after=self.global_steps,
+        )
+
+    def get_llm_client(self) -> TailSieveClient:
+        return self.llm_server_manager.get_client(client_cls=TailSieveClient)
+
+    # ------------------------------------------------------------------ one step
+
+    def on_train_begin(self) -> None:
+        if self.state.ledger.drawn == 0 and self.train_dataloader.reserved():
+            self._warm_up()
+
+    def prepare_step(self) -> dict[str, float]:
+        """Plan the step, draw its fresh prompts, dispatch everything."""
+        started = time.perf_counter()
+        tail = self.state.tail
+        decision = self.policy.decide(self.state.policy_state, len(tail))
+        q_next = 0 if self._is_last_step() else decision.q_next
+        if self.state.ledger.drawn == 0 and self.settings.warmup == "none":
+            q_next = 0
+        self._controller_s = time.perf_counter() - started
+        fresh = self.train_dataloader.draw(fresh_groups(self.setup.groups, len(tail), q_next))
+        plan = plan_step(
+            step=self.global_steps,
+            responses=self.setup.responses,
+            tail=[(group.uid, group.attempt + 1) for group in self.state.ledger.tail],
+            fresh=[prompt.uid for prompt in fresh],
+            q_next=q_next,
+            m=decision.m,
+            replicas=self.replicas,
+        )
+        self._dispatch(plan, [*tail, *fresh], started)
+        return {}
+
+    def on_sample_end(self) -> None:
+        super().on_sample_end()
+        outcome = self.replay_buffer.outcome
+        started = time.perf_counter()
+        policy_state = self.policy.observe(self.state.policy_state, outcome)
+        self._controller_s += time.perf_counter() - started
+        self._book([group.uid for group in outcome.consumed], outcome.candidates, policy_state)
+
+    def step(self, metrics: dict, timing_raw: dict) -> KVBatchMeta:
+        """One policy update; when its rollout cannot be completed, nothing of it counts and the run stops."""
+        before, stream_before = self.state, self.train_dataloader.state_dict()
+        try:
+            return super().step(metrics, timing_raw)
+        except StepFailed:
+            self.state = before
+            self.train_dataloader = SimpleNamespace(state_dict=lambda: stream_before)
+            self.global_steps -= 1
+            self._save_unless_saved()
+            raise
+
+    def on_step_end(self) -> None:
+        """Update the engines' weights, unless one of them is gone: then the finished step is saved and the run stops."""
+        alive = ray.get(self.coordinator.alive.remote())
+        if len(alive) < len(self.replicas):
+            self._save_unless_saved()
+            raise StepFailed(
+                f"replica {', '.join(set(self.replicas) - set(alive))} died in step {self.global_steps}; the step was "
+                f"completed on the others and saved in {self._checkpoint_folder()}: resume with trainer.resume_mode=auto"
+            )
+        super().on_step_end()
+
+    def _compute_metrics(
+        self, batch: KVBatchMeta, metrics: dict, timing_raw: dict, global_steps: int, epoch: int
+    ) -> None:
+        super()._compute_metrics(batch, metrics, timing_raw, global_steps, epoch)
+        metrics["tailsieve/tail_age_max"] = self.state.ledger.tail_age_max
+        metrics["tailsieve/controller_ms"] = 1e3 * self._controller_s
+        if self._warmup_s:
+            metrics["tailsieve/warmup_s"], self._warmup_s = self._warmup_s, 0.0
+        version = global_steps - 1  # verl numbers the weights of step t as t - 1
+        stale = sum((tag["min_global_steps"], tag["max_global_steps"]) != (version, version) for tag in batch.tags)
+        outcome = self.replay_buffer.outcome
+        self.files.add_step(
+            global_steps,
+            outcome.records,
+            {
+                "q": outcome.plan.q,
+                "m": outcome.plan.m,
+                "q_next": outcome.plan.q_next,
+                "tail_time_s": outcome.tail_time_s,
+                "bulk_time_s": outcome.bulk_time_s,
+                "gen_time_s": outcome.gen_time_s,
+                "consumed_groups": len(outcome.consumed),
+                "candidates": len(outcome.candidates),
+                "aborted_tokens": outcome.aborted_tokens,
+                "retries": outcome.retries,
+                "reward_mean": float(metrics["critic/score/mean"]),
+                "off_policy_trajectories": stale,
+                **response_lengths([n for group in outcome.consumed for n in group.lengths]),
+            },
+        )
+
+    # ------------------------------------------------------------------ inside
+
+    def _warm_up(self) -> None:
+        """One rollout of the reserved prompts on all replicas; its slowest groups are the first step's tail set."""
+        started = time.perf_counter()
+        prompts = self.train_dataloader.reserved()
+        plan = plan_step(
+            step=0,
+            responses=self.setup.responses,
+            tail=[],
+            fresh=[prompt.uid for prompt in prompts],
+            q_next=self.policy.initial(self.state.policy_state).q,
+            m=0,
+            replicas=self.replicas,
+        )
+        self._dispatch(plan, prompts, started)
+        outcome, _ = self.replay_buffer.wait_step()
+        self._book([group.uid for group in outcome.consumed], outcome.candidates, self.state.policy_state, discard=True)
+        tq.kv_clear(keys=list(tq.kv_list("train").get("train", {})), partition_id="train")
+        ray.get(self.coordinator.clear_caches.remote())
+        self._warmup_s = time.perf_counter() - started
+
+    def _dispatch(self, plan: StepPlan, prompts: list[Prompt], started: float) -> None:
+        self._plan, self._prompts = plan, {prompt.uid: prompt for prompt in prompts}
+        ledger = self.state.ledger.begin(plan)
+        self.state = RunState(ledger, (), self.policy.name, self.state.policy_state)
+        ordered = [self._prompts[group.uid] for group in plan.groups]
+        batch_dict = self.train_dataloader.collate(ordered)
+        batch_dict["uid"] = np.array([prompt.uid for prompt in ordered], dtype=object)
+        batch_dict[ATTEMPT] = torch.tensor([group.attempt for group in plan.groups])
+        batch = tu.get_tensordict(batch_dict)
+        tu.assign_non_tensor_data(batch, "global_steps", plan.step)
+        index = {prompt.uid: prompt.index for prompt in ordered}
+        ray.get(self.coordinator.begin_step.remote(plan, index, time.perf_counter() - started))
+        self.agent_loop_manager.generate_sequences(batch)
+
+    def _book(self, consumed: list[str], candidates: tuple[str, ...], policy_state: Any, discard: bool = False) -> None:
+        ledger = self.state.ledger.finish(self._plan.step, consumed, candidates, discard)
+        ledger.check()
+        tail = tuple(self._prompts[group.uid] for group in ledger.tail)
+        self.state = RunState(ledger, tail, self.policy.name, policy_state)
+
+    def _is_last_step(self) -> bool:
+        by_epochs = self.steps_per_epoch * self.config.trainer.total_epochs
+        return self.global_steps >= min(self.total_training_steps, by_epochs)
+
+    # ------------------------------------------------------------------ checkpoints
+
+    def _checkpoint_folder(self) -> str:
+        return os.path.join(self.config.trainer.default_local_dir, f"global_step_{self.global_steps}")
+
+    def _save_checkpoint(self) -> None:
+        """Ours first: verl marks a checkpoint as the latest only when all of it is written."""
+        save_state(self._checkpoint_folder(), self.state)
+        super()._save_checkpoint()
+        self._saved_step = self.global_steps
+        self.files.flush()
+
+    def _save_unless_saved(self) -> None:
+        if self._saved_step != self.global_steps:
+            self._save_checkpoint()
+
+    def _load_checkpoint(self) -> None:
+        super()._load_checkpoint()
+        if self.global_steps == 0 and not os.path.exists(self._checkpoint_folder()):
+            return
+        self._saved_step = self.global_steps
+        folder = self._checkpoint_folder()
+        if self.config.trainer.resume_mode == "resume_path":
+            folder = self.config.trainer.resume_from_path
+        state = load_state(folder)
+        if state is None:
+            raise StepFailed(
+                f"{folder} was written by another trainer mode: it holds no tail set. Resume it in that mode, or start "
+                "from its weights (actor_rollout_ref.model.path) with trainer.resume_mode=disable"
+            )
+        if state.policy != self.policy.name:
+            logger.warning("policy %s does not continue the state of %s: it starts anew", self.policy.name, state.policy)
+            state = RunState(state.ledger, state.tail, self.policy.name, self.policy.start(self.setup))
+        self.state = state

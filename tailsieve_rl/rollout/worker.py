@@ -1,0 +1,188 @@
+"""The agent-loop worker: runs the n responses of a group, tells the coordinator, publishes the group whole."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from omegaconf import DictConfig
+from ray.exceptions import RayActorError
+
+from tailsieve_rl.config.settings import read_settings
+from tailsieve_rl.rollout.checks import settings_block
+from tailsieve_rl.rollout.context import RESPONSE, ResponseContext, ValidationContext
+from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
+from tailsieve_rl.rollout.sampling import request_params
+from tailsieve_rl.routing.step import Verdict
+from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
+
+logger = logging.getLogger(__name__)
+
+ATTEMPT = "__tailsieve_attempt__"
+"""Column of a dispatched prompt that holds its attempt number."""
+
+_VerlWorker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group that this worker runs. `consumed` resolves when its last response finished before the cutoff."""
+
+    uid: str
+    attempt: int
+    consumed: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def close(self) -> None:
+        """The attempt is over: finished responses that wait for the others end too."""
+        if not self.consumed.done():
+            self.consumed.set_exception(GroupClosed())
+            self.consumed.exception()  # mark as retrieved: there may be nobody waiting
+
+
+class _PublishError(RuntimeError):
+    """A finished response could not be scored or published; generating it again would not help."""
+
+
+class TailSieveAgentLoopWorker(_VerlWorker):
+    """verl's AgentLoopWorkerTQ, with the group as the unit of success."""
+
+    def __init__(self, config: DictConfig, *args: Any, **kwargs: Any):
+        super().__init__(config, *args, **kwargs)
+        self._settings = read_settings(settings_block(config))
+        self._coordinator = self.llm_client._load_balancer
+        self._groups: dict[str, _Group] = {}
+
+    async def _run_prompt(
+        self, prompt: dict[str, Any], sampling_params: dict[str, Any], trajectory: dict[str, Any], trace: bool = False
+    ) -> None:
+        if trajectory["validate"]:
+            try:
+                await super()._run_prompt(prompt, sampling_params, trajectory, trace)
+            finally:
+                await self._coordinator.validation_settled.remote()
+            return
+        group = _Group(prompt["uid"], int(prompt.pop(ATTEMPT)))
+        self._groups[group.uid] = group
+        n = self.config.actor_rollout_ref.rollout.n
+        try:
+            tasks = [
+                asyncio.create_task(self._run_response(group, i, sampling_params, trajectory, trace, prompt))
+                for i in range(n)
+            ]
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            errors = [r for r in results if isinstance(r, BaseException) and not isinstance(r, GroupClosed)]
+            if errors:
+                logger.error("group %s cannot be published", group.uid, exc_info=errors[0])
+                await self._coordinator.step_failed.remote(f"group {group.uid} cannot be published: {errors[0]!r}")
+            elif not any(isinstance(r, GroupClosed) for r in results):
+                await self._coordinator.group_published.remote(group.uid)
+        finally:
+            if self._groups.get(group.uid) is group:
+                del self._groups[group.uid]
+
+    async def _run_response(
+        self,
+        group: _Group,
+        session: int,
+        sampling_params: dict[str, Any],
+        trajectory: dict[str, Any],
+        trace: bool,
+        prompt: dict[str, Any],
+    ) -> None:
+        """Generate one response and publish it; from scratch again when it fails."""
+        retry = 0
+        while True:
+            RESPONSE.set(ResponseContext(group.uid, session, group.attempt, retry))
+            try:
+                await self._run_agent_loop(
+                    sampling_params, trajectory=trajectory, trace=trace, session_id=session, **prompt
+                )
+                return
+            except GroupClosed:
+                group.close()
+                raise
+            except (_PublishError, UnroutableRequest):
+                group.close()
+                raise
+            except Exception as error:
+                again = await self._coordinator.response_failed.remote(
+                    group.uid, session, group.attempt, retry, repr(error), isinstance(error, RayActorError)
+                )
+                if not again:
+                    group.close()
+                    raise GroupClosed from error
+                retry += 1
+
+    async def _run_agent_loop(
+        self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any
+    ) -> Any:
+        validate = trajectory["validate"]
+        if validate:
+            RESPONSE.set(ValidationContext(f"{kwargs['uid']}.{kwargs['session_id']}"))
+        params = request_params(
+            sampling_params,
+            self._settings.sampling,
+            step=int(trajectory["step"]),
+            row=kwargs,
+            session=kwargs["session_id"],
+            replay_lengths=self._settings.replay_lengths,
+            validate=validate,
+        )
+        return await super()._run_agent_loop(params, trajectory, **kwargs)
+
+    async def _agent_loop_postprocess(
+        self, output: AgentLoopOutput | list[AgentLoopOutput], validate: bool, **kwargs: Any
+    ) -> None:
+        """Report a finished response, score it at once, and publish it when its whole group is consumed."""
+        if validate:
+            return await super()._agent_loop_postprocess(output, validate, **kwargs)
+        outputs = output if isinstance(output, list) else [output]
+        if not outputs:
+            raise RuntimeError("the agent loop returned no output")
+        response = RESPONSE.get()
+        assert isinstance(response, ResponseContext)
+        group = self._groups[response.uid]
+        verdict = await self._coordinator.response_finished.remote(
+            response.uid,
+            response.session,
+            response.attempt,
+            sum(len(o.response_ids) for o in outputs),
+            _weight_versions(outputs),
+            response.first_token_s,
+        )
+        if verdict is Verdict.REFUSED:
+            raise GroupClosed
+        if verdict is Verdict.CONSUMED and not group.consumed.done():
+            group.consumed.set_result(None)
+        try:
+            await self._score(outputs, kwargs)
+            await asyncio.shield(group.consumed)
+            await super()._agent_loop_postprocess(output, validate, **kwargs)
+        except GroupClosed:
+            raise
+        except Exception as error:
+            raise _PublishError(f"response {response.session} of group {response.uid}: {error!r}") from error
+
+    async def _score(self, outputs: list[AgentLoopOutput], kwargs: dict[str, Any]) -> None:
+        """verl's reward, tried again by itself when it fails; verl's own call then finds it done."""
+        for retry in range(self._settings.retries + 1):
+            try:
+                return await self._compute_score(outputs, kwargs=kwargs)
+            except Exception as error:
+                if retry == self._settings.retries:
+                    raise
+                logger.warning("a reward failed and is computed again: %r", error)
+
+
+def _weight_versions(outputs: list[AgentLoopOutput]) -> tuple[int | None, int | None]:
+    """First and last weight version over all outputs of a response; None where an engine did not tell."""
+    first = [o.extra_fields.get("min_global_steps") for o in outputs]
+    last = [o.extra_fields.get("max_global_steps") for o in outputs]
+    if None in first or None in last:
+        return None, None
+    return min(first), max(last)
+
+
+TailSieveAgentLoopWorkerActor = ray.remote(TailSieveAgentLoopWorker)

@@ -1,0 +1,71 @@
+"""What a routing policy is. One policy a file; each is usable in training, on emulated replicas and in virtual time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tailsieve_rl.routing.allocation import Allocation
+from tailsieve_rl.routing.outcome import StepOutcome
+from tailsieve_rl.routing.plan import GroupTask
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a policy is told once.
+
+    Attributes:
+        groups: N, groups a step consumes.
+        responses: n, responses a group.
+        replicas: R, engines.
+    """
+
+    groups: int
+    responses: int
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is fixed before step t is dispatched: m for step t, and how many groups it leaves over for step t+1."""
+
+    m: int
+    q_next: int
+
+
+class RoutingPolicy(Protocol):
+    """Decides the pools of each step and the replica of each response.
+
+    State is a frozen, picklable value that the caller keeps: the same outcomes give the same decisions.
+    """
+
+    name: str
+
+    def start(self, setup: Setup) -> Any:
+        """The state before the first step."""
+        ...
+
+    def initial(self, state: Any) -> Allocation:
+        """The allocation that the warm-up prepares: its q groups are the first step's tail set."""
+        ...
+
+    def decide(self, state: Any, q: int) -> Decision:
+        """Fix m for the coming step, whose tail set has q groups, and q for the one after it."""
+        ...
+
+    def observe(self, state: Any, outcome: StepOutcome) -> Any:
+        """The state after a step was seen."""
+        ...
+
+    def place(
+        self, group: GroupTask, session: int, responses: int, pool: Sequence[str], load: Mapping[str, int]
+    ) -> str:
+        """Choose the replica of one response.
+
+        Args:
+            group: its group.
+            session: which of the group's responses.
+            responses: n.
+            pool: replicas of the group's pool, in a stable order.
+            load: running requests of each replica.
+        """
+        ...

@@ -1,0 +1,145 @@
+"""The result files of a run: requests.parquet, steps.jsonl, summary.json."""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus
+
+REQUESTS = pa.schema(
+    [
+        ("step", pa.int32()),
+        ("uid", pa.string()),
+        ("prompt_index", pa.int64()),
+        ("session", pa.int32()),
+        ("attempt", pa.int32()),
+        ("pool", pa.string()),
+        ("replica", pa.string()),
+        ("status", pa.string()),
+        ("prompt_tokens", pa.int32()),
+        ("response_tokens", pa.int32()),
+        ("dispatch_s", pa.float64()),
+        ("first_token_s", pa.float64()),
+        ("end_s", pa.float64()),
+    ]
+)
+REWARD_STEPS = 3
+"""Steps at each end of a run that reward_first and reward_last are the mean of."""
+
+
+def response_lengths(lengths: Sequence[int]) -> dict[str, float]:
+    """Mean, median, 90th percentile and maximum of response lengths, tokens."""
+    p50, p90 = np.percentile(lengths, [50, 90])
+    return {
+        "response_length_mean": float(np.mean(lengths)),
+        "response_length_p50": float(p50),
+        "response_length_p90": float(p90),
+        "response_length_max": float(max(lengths)),
+    }
+
+
+class RunFiles:
+    """Writes the three files as a run goes on; a resumed run continues them.
+
+    Args:
+        out: folder.
+        mode: trainer mode.
+        backend: rollout backend.
+        groups: N, groups a step.
+        responses: n, responses a group.
+        resumed_after: last step of the checkpoint that the run goes on from; 0 for a new run. Later steps that an
+            interrupted run had written are dropped.
+    """
+
+    def __init__(self, out: str, mode: str, backend: str, groups: int, responses: int, resumed_after: int = 0):
+        self._out = Path(out)
+        self._out.mkdir(parents=True, exist_ok=True)
+        self._head = {
+            "mode": mode,
+            "backend": backend,
+            "groups_per_step": groups,
+            "responses_per_group": responses,
+        }
+        self._steps = [s for s in self._read_steps() if s["step"] <= resumed_after]
+        self._written = self._read_requests(resumed_after)
+        self._buffer: list[pa.Table] = []
+        self._write_steps()
+
+    def add_step(self, step: int, records: Iterable[ResponseRecord], line: dict[str, Any]) -> None:
+        """Add one finished step.
+
+        Args:
+            step: its number.
+            records: every dispatch of every response.
+            line: what steps.jsonl says of it.
+        """
+        columns: dict[str, list[Any]] = {name: [] for name in REQUESTS.names}
+        for record in records:
+            columns["step"].append(step)
+            for name in REQUESTS.names[1:]:
+                columns[name].append(getattr(record, name))
+        self._buffer.append(pa.table(columns, schema=REQUESTS))
+        self._steps.append({"step": step, **line})
+        with open(self._out / "steps.jsonl", "a") as file:
+            file.write(json.dumps(self._steps[-1]) + "\n")
+        # Rewriting the file when it would grow by a tenth keeps the cost of a run linear in its rows.
+        if 10 * sum(t.num_rows for t in self._buffer) >= self._written.num_rows:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write everything that was added."""
+        self._written = pa.concat_tables([self._written, *self._buffer])
+        self._buffer = []
+        _replace(self._out / "requests.parquet", lambda path: pq.write_table(self._written, path))
+        summary = json.dumps(self._summary(), indent=2) + "\n"
+        _replace(self._out / "summary.json", lambda path: Path(path).write_text(summary))
+
+    def _summary(self) -> dict[str, Any]:
+        steps = self._steps
+        summary: dict[str, Any] = {**self._head, "steps": len(steps)}
+        if not steps:
+            return summary
+        consumed = pa.compute.equal(self._written["status"], ResponseStatus.CONSUMED.value)
+        lengths = self._written.filter(consumed)["response_tokens"].to_numpy()
+        first, last = steps[:REWARD_STEPS], steps[-REWARD_STEPS:]
+        return {
+            **summary,
+            "consumed_groups": sum(s["consumed_groups"] for s in steps),
+            "gen_time_s_median": median(s["gen_time_s"] for s in steps),
+            "reward_first": sum(s["reward_mean"] for s in first) / len(first),
+            "reward_last": sum(s["reward_mean"] for s in last) / len(last),
+            **response_lengths(lengths),
+            "off_policy_trajectories": sum(s["off_policy_trajectories"] for s in steps),
+        }
+
+    def _read_steps(self) -> list[dict[str, Any]]:
+        path = self._out / "steps.jsonl"
+        if not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_text().splitlines() if line]
+
+    def _read_requests(self, resumed_after: int) -> pa.Table:
+        path = self._out / "requests.parquet"
+        if not resumed_after or not path.exists():
+            return REQUESTS.empty_table()
+        table = pq.read_table(path)
+        return table.filter(pa.compute.less_equal(table["step"], resumed_after))
+
+    def _write_steps(self) -> None:
+        lines = "".join(json.dumps(step) + "\n" for step in self._steps)
+        _replace(self._out / "steps.jsonl", lambda path: Path(path).write_text(lines))
+
+
+def _replace(path: Path, write: Any) -> None:
+    """Write a file whole or not at all."""
+    partial = f"{path}.partial"
+    write(partial)
+    os.replace(partial, path)

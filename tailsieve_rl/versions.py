@@ -1,0 +1,3 @@
+"""Stub."""
+def untested() -> list[str]:
+    return []

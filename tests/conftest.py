@@ -1,0 +1,46 @@
+"""What all tests share: the marker, the time limit and the order of each folder, and a place for Ray's files."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+TIMEOUT_S = {"unit": 120, "simulation": 300, "live": 600, "e2e": 900}
+"""Folder (and marker) -> time limit of a test that sets none, in the order in which the folders run."""
+
+# Nothing here may depend on a network, an account or the user's own settings. Set before any test imports a library.
+os.environ |= {
+    "HF_HUB_OFFLINE": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "WANDB_MODE": "disabled",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test by its folder; quick folders first."""
+    order = list(TIMEOUT_S)
+    for item in items:
+        folder = item.path.relative_to(HERE).parts[0]
+        if folder not in TIMEOUT_S:
+            raise pytest.UsageError(f"{item.path}: tests belong into one of {', '.join(TIMEOUT_S)}")
+        item.add_marker(folder)
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S[folder]))
+    items.sort(key=lambda item: order.index(item.path.relative_to(HERE).parts[0]))
+
+
+@pytest.fixture
+def ray_tmp() -> Iterator[Path]:
+    """A folder for Ray's files, for `ray.init(_temp_dir=...)` or `ray_kwargs.ray_init._temp_dir`; removed afterwards.
+
+    pytest's `tmp_path` is too long for it: Ray puts sockets there, whose paths have about 100 characters at most.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="ts"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
