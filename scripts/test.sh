@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Set up what the tests need and run them all: lint, types, tests. Arguments go to pytest.
+# Set up what the tests need, then check style, types and run all tests. Arguments go to pytest.
 # example: scripts/test.sh tests/unit -k cli
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/environment.sh
 environment test
 
-phase() {
-    echo "test: $*"
-    "$@"
-}
-phase ruff check --quiet .
-phase mypy --no-error-summary
-phase pytest --maxfail=3 "$@"
+echo "test: ruff"
+ruff check --quiet .
+echo "test: mypy"
+mypy --no-error-summary
+echo "test: pytest"
+exec pytest --maxfail=3 "$@"

@@ -1,35 +1,76 @@
 """`tailsieve train`, also `python -m tailsieve_rl.train`: verl's PPO trainer as a Hydra application that knows recipes.
 
-The configuration is verl's own, and so is what happens with it: after our checks, `verl.trainer.main_ppo` runs.
+The configuration is verl's own, and so is what happens with it: after our checks, `verl.trainer.main_ppo` takes over.
 """
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
+import hydra
+from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
+from hydra.core.plugins import Plugins
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig
 
 HELP = """\
 usage: tailsieve train [--config-name RECIPE] [KEY=VALUE ...]
 
-Train with verl. Without a recipe the configuration is verl's ppo_trainer; every key of verl's can be set.
+Train with verl. Without a recipe, the configuration is verl's ppo_trainer as it stands.
 
-  --config-name RECIPE  start from recipes/RECIPE.yaml, here or in the repository: {recipes}
-  KEY=VALUE             set a key of the configuration; ++KEY=VALUE where the recipe does not have it yet
-  --cfg job             print the configuration and stop
-  --hydra-help          all other options
+  --config-name RECIPE  start from recipes/RECIPE.yaml, of this folder or of the repository: {recipes}
+  KEY=VALUE             set any key of verl's; ++KEY=VALUE sets one that the configuration does not have yet
+  --cfg job             print the configuration instead of training
+  --hydra-help          show all other options
 
 example: tailsieve train --config-name cpu/countdown trainer.total_training_steps=3"""
 
+FULL_ERROR = "HYDRA_FULL_ERROR"
+
+
+class RecipeSearchPath(SearchPathPlugin):
+    """Makes recipes, and configurations of ours, known to Hydra, ahead of verl's."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        verl = SearchPathQuery(provider="main")
+        for folder in recipe_folders():
+            search_path.prepend("recipes", f"file://{folder}", verl)
+        search_path.prepend("tailsieve", "pkg://tailsieve_rl.config", verl)
+
+
+def recipe_folders() -> list[Path]:
+    """The recipes of the current folder, and those of the repository that this package lies in."""
+    folders = (Path.cwd() / "recipes", Path(__file__).resolve().parents[1] / "recipes")
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+
+
+def recipe_names() -> list[str]:
+    """Every recipe as `--config-name` takes it. A name that starts with "_" is a part of recipes, not one."""
+    return sorted(
+        {
+            file.relative_to(folder).with_suffix("").as_posix()
+            for folder in recipe_folders()
+            for file in folder.rglob("[!_]*.yaml")
+        }
+    )
+
+
+def verl_configs() -> Path:
+    """The folder of verl's ppo_trainer.yaml, found without importing verl, which takes seconds."""
+    spec = find_spec("verl")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("verl is not installed")
+    return Path(spec.origin).parent / "trainer" / "config"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compose the configuration, train, and return the exit code: 2 for bad input, 1 for a failed run."""
+    """Train, and return the exit code: 2 for bad input, 1 for a failed run."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     if {"-h", "--help"} & set(arguments):
         print(HELP.format(recipes=", ".join(recipe_names()) or "none found"))
@@ -39,37 +80,66 @@ def main(argv: Sequence[str] | None = None) -> int:
     def job(config: DictConfig) -> None:
         nonlocal composed
         composed = True
-        _train(config)
+        train(config)
 
+    wants_traceback = FULL_ERROR in os.environ
+    os.environ[FULL_ERROR] = "1"  # Hydra then raises what it would print over many lines itself
     sys.argv = ["tailsieve train", *arguments]  # where Hydra looks
     try:
-        _application(job)()
-    except SystemExit as stop:  # Hydra has printed what is wrong
-        if not stop.code or stop.code == 2:
-            return int(stop.code or 0)
-        print("tailsieve: error: this is not a valid configuration, for the reason above", file=sys.stderr)
-        return 2
+        Plugins.instance().register(RecipeSearchPath)
+        hydra.main(version_base=None, config_path=str(verl_configs()), config_name="ppo_trainer")(job)()
     except KeyboardInterrupt:
-        print("tailsieve: error: interrupted", file=sys.stderr)
-        return 130
+        return _fail("interrupted", 130)
     except Exception as error:
-        return _report(error)
+        cause = _cause(error)
+        bad_input = not composed or _is_settings_error(cause)
+        if wants_traceback or not bad_input:
+            traceback.print_exception(error)
+        return _fail(_one_line(cause), 2 if bad_input else 1)
     return 0
 
 
-def recipe_folders() -> list[Path]:
-    """Where recipes are looked up: the current folder's, then those of the repository that this package lies in."""
-    candidates = (Path.cwd() / "recipes", Path(__file__).resolve().parents[1] / "recipes")
-    return [folder for folder in dict.fromkeys(candidates) if folder.is_dir()]
+def train(config: DictConfig) -> None:
+    """Check the configuration and hand it to verl."""
+    importlib.import_module("tailsieve_rl.plugin")  # ahead of every module of verl that it extends
+    from verl.trainer import main_ppo
+
+    from tailsieve_rl.rollout.checks import check_config
+
+    check_config(config)
+    main_ppo.main(config)  # Hydra's wrapper passes a ready configuration on
 
 
-def recipe_names() -> list[str]:
-    """Every recipe by the name that `--config-name` takes."""
-    return sorted(set(_names()))
+def _cause(error: BaseException) -> BaseException:
+    """What a Ray task or actor raised, out of Ray's wrappers."""
+    ray = sys.modules.get("ray")
+    while ray is not None and isinstance(error, ray.exceptions.RayTaskError):
+        error = error.cause
+    return error
 
 
-def _names() -> Iterator[str]:
-    for folder in recipe_folders():
-        for file in folder.rglob("*.yaml"):
-            if not file.name.startswith("_"):  # shared by recipes, no recipe itself
-                yield file.relative_to(folder).with_suffix("").as_posix()
+def _is_settings_error(error: BaseException) -> bool:
+    from tailsieve_rl.config.settings import SettingsError
+
+    return isinstance(error, SettingsError)
+
+
+def _one_line(error: BaseException) -> str:
+    """The first paragraph of the message, but the end of the traceback that Ray puts there for a failed actor."""
+    text = str(error).strip()
+    if getattr(error, "actor_init_failed", False):
+        return text.splitlines()[-1]
+    line = " ".join(text.split("\n\n")[0].split())
+    ours = _is_settings_error(error) or type(error).__module__.startswith("hydra.")
+    return line if ours else f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
+def _fail(message: str, code: int) -> int:
+    if ray := sys.modules.get("ray"):
+        ray.shutdown()  # its workers' output would come after our last line
+    print(f"tailsieve: error: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

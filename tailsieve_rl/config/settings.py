@@ -105,9 +105,11 @@ class Settings:
         if any(not text for text in self.sampling.stop):
             raise SettingsError(f"{BLOCK}.sampling.stop", self.sampling.stop, "a stop string cannot be empty")
         if (self.allocation.initial_groups is None) != (self.allocation.initial_replicas is None):
+            given = {"initial_groups": self.allocation.initial_groups}
+            given["initial_replicas"] = self.allocation.initial_replicas
             raise SettingsError(
                 f"{BLOCK}.allocation",
-                {"initial_groups": self.allocation.initial_groups, "initial_replicas": self.allocation.initial_replicas},
+                given,
                 "give both initial_groups and initial_replicas, or neither",
             )
 
@@ -157,6 +159,6 @@ def _coerce(hint: Any, value: Any, path: str) -> Any:
         return tuple(items)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if not isinstance(value, hint) or isinstance(value, bool) and hint is not bool:
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise SettingsError(path, value, f"must be of type {hint.__name__}")
     return value

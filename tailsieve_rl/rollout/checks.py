@@ -28,9 +28,7 @@ def settings_block(config: DictConfig) -> Mapping[str, Any]:
 def setup_of(config: DictConfig) -> Setup:
     """N, n and R of a verl configuration; R is as verl's LLMServerManager counts hybrid replicas."""
     rollout = config.actor_rollout_ref.rollout
-    per_replica = (
-        rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
-    )
+    per_replica = rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
     return Setup(
         groups=config.data.train_batch_size,
         responses=rollout.n,
@@ -92,7 +90,7 @@ def check_data(settings: Settings, setup: Setup, columns: list[str], rows: int, 
         reserve: prompts that the warm-up keeps back.
     """
     if ROLLOUT_N in columns:
-        raise SettingsError("data.train_files", ROLLOUT_N, "a number of responses per prompt is not supported: remove it")
+        raise SettingsError("data.train_files", ROLLOUT_N, "a number of responses per prompt is not supported")
     if settings.replay_lengths is not None and settings.replay_lengths not in columns:
         raise SettingsError(
             f"{BLOCK}.replay_lengths", settings.replay_lengths, f"the training data has no such column, only {columns}"

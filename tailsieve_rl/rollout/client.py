@@ -1,13 +1,13 @@
-"""The client that agent loops generate with: asks the coordinator for a replica by group, turns an abort into an end."""
+"""The client that agent loops generate with: routed by group, and an abort ends the response."""
 
 from typing import Any
 
 import ray
+from verl.workers.rollout.llm_server import LLMServerClient
+from verl.workers.rollout.replica import TokenOutput
 
 from tailsieve_rl.rollout.context import ENGINE_ID, RESPONSE, ResponseContext
 from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
-from verl.workers.rollout.llm_server import LLMServerClient
-from verl.workers.rollout.replica import TokenOutput
 
 
 class TailSieveClient(LLMServerClient):
@@ -16,7 +16,7 @@ class TailSieveClient(LLMServerClient):
     An aborted request raises GroupClosed, so that no agent loop can go on with a truncated response.
     """
 
-    async def generate(self, request_id: str, **kwargs: Any) -> TokenOutput:  # type: ignore[override]
+    async def generate(self, request_id: str, **kwargs: Any) -> TokenOutput:
         """Generate one turn on the replica of the response that this task runs for.
 
         Raises:
@@ -40,9 +40,10 @@ class TailSieveClient(LLMServerClient):
             self._load_balancer.release.remote(engine_id, tokens)
         if output.stop_reason in ("aborted", "abort"):
             raise GroupClosed
-        arrival_s, first_token_s = (output.extra_fields.pop(f"tailsieve_{k}_s", None) for k in ("arrival", "first_token"))
-        if isinstance(response, ResponseContext) and response.first_token_s is None and first_token_s is not None:
-            response.first_token_s = first_token_s - arrival_s
+        seen = output.extra_fields
+        if isinstance(response, ResponseContext) and response.first_token_s is None:
+            if seen.get("tailsieve_first_token_s") is not None:
+                response.first_token_s = seen["tailsieve_first_token_s"] - seen["tailsieve_arrival_s"]
         return output
 
     async def _acquire_server(self, request_id: str, **extra: Any) -> tuple[str, ray.actor.ActorHandle]:

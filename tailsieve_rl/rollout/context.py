@@ -43,3 +43,6 @@ class ValidationContext:
 
 RESPONSE: ContextVar[ResponseContext | ValidationContext | None] = ContextVar("tailsieve_response", default=None)
 ENGINE_ID: ContextVar[str | None] = ContextVar("tailsieve_engine_id", default=None)
+
+ATTEMPT = "__tailsieve_attempt__"
+"""Column of a dispatched prompt that holds its attempt number."""

@@ -2,15 +2,15 @@
 
 The life of a group, as the coordinator sees it:
 
-| state                 | enters by                          | leaves by                                                   |
-|-----------------------|------------------------------------|-------------------------------------------------------------|
-| running (tail, fresh) | begin_step                         | its n responses finish -> consumed                          |
-|                       |                                    | fresh, and the cutoff falls -> candidate, requests aborted  |
-|                       |                                    | a response fails -> generated again, `retries` times; then  |
-|                       |                                    | the step fails                                              |
-| consumed              | its last response finished         | its worker published it whole -> published                  |
-| candidate             | the cutoff                         | every abort verified, every call returned; next step's tail |
-| published             | group_published                    | the step is done when all N are, and nothing is in flight   |
+| state     | enters by                  | leaves by                                                               |
+|-----------|----------------------------|-------------------------------------------------------------------------|
+| running   | begin_step                 | its n responses finish: consumed                                        |
+|           |                            | it is fresh and the cutoff falls: candidate, its calls are aborted      |
+|           |                            | a response fails: generated again, `retries` times; then the step fails |
+|           |                            | its replica dies: the same, on another replica                          |
+| consumed  | its last response finished | its worker has put all of it into the queue: published                  |
+| candidate | the cutoff                 | its aborts are verified, its calls have returned: next step's tail      |
+| published | group_published            | all N are, and nothing is in flight: the step is done                   |
 
 Everything happens on an event: an acquire, a finish, a release, a publication. The only timer is the watchdog.
 """

@@ -4,10 +4,10 @@ from typing import Any
 
 import ray
 from tensordict import TensorDict
-
-from tailsieve_rl.rollout.worker import TailSieveAgentLoopWorkerActor
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 from verl.utils import tensordict_utils as tu
+
+from tailsieve_rl.rollout.worker import TailSieveAgentLoopWorkerActor
 
 
 class TailSieveAgentLoopManager(AgentLoopManagerTQ):

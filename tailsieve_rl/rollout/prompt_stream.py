@@ -1,4 +1,4 @@
-"""The prompts of a run, in the sampler's order, drawn one exact count at a time; with the warm-up's reserve kept back."""
+"""The prompts of a run in the sampler's order, drawn by exact counts, with the warm-up's reserve kept back."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

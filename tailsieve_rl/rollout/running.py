@@ -135,7 +135,7 @@ class StepRun:
     def outcome(self) -> StepOutcome:
         """The finished step."""
         consumed = tuple(
-            GroupOutcome(uid, self._tasks[uid].tail, tuple(g.lengths[i] for i in sorted(g.lengths)), g.finished_s or 0.0)
+            GroupOutcome(uid, g.task.tail, tuple(g.lengths[i] for i in sorted(g.lengths)), g.finished_s)
             for uid, g in self.state.groups.items()
             if g.finished_s is not None
         )
@@ -170,9 +170,9 @@ class StepRun:
             for uid, g in self.state.groups.items()
             if g.finished_s is None and uid not in self.state.candidates
         }
+        cutoff = "not reached" if self.state.cutoff_s is None else f"at {self.state.cutoff_s:.1f} s"
         return (
-            f"step {self.plan.step}, allocation {self.plan.allocation}, cutoff "
-            f"{'at %.1f s' % self.state.cutoff_s if self.state.cutoff_s is not None else 'not reached'}; "
+            f"step {self.plan.step}, allocation {self.plan.allocation}, cutoff {cutoff}; "
             f"fresh {len(self.state.fresh_consumed)}/{self.plan.fresh_needed}, "
             f"tail {len(self.state.tail_consumed)}/{self.plan.q}, published {len(self.published)}, "
             f"aborts verified {self.aborts_verified}, calls in flight {sorted(self._calls)}, waiting for {waiting}"

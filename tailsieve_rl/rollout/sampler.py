@@ -5,11 +5,11 @@ from typing import Any
 import ray
 import transfer_queue as tq
 from transfer_queue import KVBatchMeta
+from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.telemetry.metrics import step_metrics
-from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 
 
 class TailSieveSampler(ReplayBuffer):

@@ -13,6 +13,9 @@ from typing import Any
 import ray
 from omegaconf import DictConfig
 from tensordict import TensorDict
+from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
+from verl.workers.rollout.llm_server import LLMServerClient
 
 from tailsieve_rl.config.settings import Settings, read_settings
 from tailsieve_rl.rollout.checks import settings_block, setup_of
@@ -20,9 +23,6 @@ from tailsieve_rl.rollout.sampling import request_params
 from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus
 from tailsieve_rl.routing.plan import Pool
 from tailsieve_rl.telemetry.run_files import RunFiles, response_lengths
-from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
-from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
-from verl.workers.rollout.llm_server import LLMServerClient
 
 _VerlWorker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
 

@@ -6,7 +6,6 @@ One step reads from top to bottom: prepare_step plans and dispatches, verl sampl
 import logging
 import os
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,23 +14,24 @@ import torch
 import transfer_queue as tq
 from omegaconf import DictConfig, open_dict
 from transfer_queue import KVBatchMeta
-
-from tailsieve_rl.algorithms.settings import normalise_algorithm
-from tailsieve_rl.rollout.checks import check_config, check_data, make_policy, setup_of
-from tailsieve_rl.rollout.client import TailSieveClient
-from tailsieve_rl.rollout.errors import StepFailed
-from tailsieve_rl.rollout.prompt_stream import Prompt, PromptStream
-from tailsieve_rl.rollout.sampler import TailSieveSampler
-from tailsieve_rl.rollout.state import RunState, load_state, save_state
-from tailsieve_rl.rollout.worker import ATTEMPT
-from tailsieve_rl.routing.ledger import Ledger
-from tailsieve_rl.routing.plan import StepPlan, fresh_groups, plan_step
-from tailsieve_rl.telemetry.run_files import RunFiles, response_lengths
 from verl.trainer.ppo.utils import create_rl_sampler
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
+
+from tailsieve_rl.algorithms.settings import normalise_algorithm
+from tailsieve_rl.rollout.checks import check_config, check_data, make_policy, setup_of
+from tailsieve_rl.rollout.client import TailSieveClient
+from tailsieve_rl.rollout.context import ATTEMPT
+from tailsieve_rl.rollout.errors import StepFailed
+from tailsieve_rl.rollout.prompt_stream import Prompt, PromptStream
+from tailsieve_rl.rollout.sampler import TailSieveSampler
+from tailsieve_rl.rollout.state import RunState, load_state, save_state
+from tailsieve_rl.routing.ledger import Ledger
+from tailsieve_rl.routing.outcome import StepOutcome
+from tailsieve_rl.routing.plan import StepPlan, fresh_groups, plan_step
+from tailsieve_rl.telemetry.run_files import RunFiles, response_lengths
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ MANAGER = "tailsieve_rl.rollout.manager.TailSieveAgentLoopManager"
 
 @register_trainer("tailsieve")
 class PPOTrainerTailSieve(PPOTrainerSync):
-    """verl's PPOTrainerSync with cross-round tail routing (paper 3.1). Selected by trainer.v1.trainer_mode=tailsieve."""
+    """verl's PPOTrainerSync with cross-round tail routing (paper 3.1): trainer.v1.trainer_mode=tailsieve."""
 
     def __init__(self, config: DictConfig):
         self.settings = check_config(config)
@@ -56,7 +56,6 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         # prompts, which it does in every mode but "sync", have nothing to save: our own state says what is left over.
         self.trainer_mode = "sync"
         self.state = RunState(Ledger(), (), self.policy.name, self.policy.start(self.setup))
-        self._plan: StepPlan | None = None
         self._prompts: dict[str, Prompt] = {}
         self._controller_s = 0.0
         self._warmup_s = 0.0
@@ -147,33 +146,33 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         started = time.perf_counter()
         policy_state = self.policy.observe(self.state.policy_state, outcome)
         self._controller_s += time.perf_counter() - started
-        self._book([group.uid for group in outcome.consumed], outcome.candidates, policy_state)
+        self._book(outcome, policy_state)
 
-    def step(self, metrics: dict, timing_raw: dict) -> KVBatchMeta:
+    def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> KVBatchMeta:
         """One policy update; when its rollout cannot be completed, nothing of it counts and the run stops."""
         before, stream_before = self.state, self.train_dataloader.state_dict()
         try:
             return super().step(metrics, timing_raw)
         except StepFailed:
             self.state = before
-            self.train_dataloader = SimpleNamespace(state_dict=lambda: stream_before)
+            self.train_dataloader.state_dict = lambda: stream_before  # the run ends here; only the checkpoint reads it
             self.global_steps -= 1
             self._save_unless_saved()
             raise
 
     def on_step_end(self) -> None:
-        """Update the engines' weights, unless one of them is gone: then the finished step is saved and the run stops."""
+        """Update the engines' weights. If an engine is gone, save the finished step and stop: verl would call it."""
         alive = ray.get(self.coordinator.alive.remote())
         if len(alive) < len(self.replicas):
             self._save_unless_saved()
             raise StepFailed(
                 f"replica {', '.join(set(self.replicas) - set(alive))} died in step {self.global_steps}; the step was "
-                f"completed on the others and saved in {self._checkpoint_folder()}: resume with trainer.resume_mode=auto"
+                f"completed on the others and saved in {self._checkpoint_folder()}: set trainer.resume_mode=auto to go on"
             )
         super().on_step_end()
 
     def _compute_metrics(
-        self, batch: KVBatchMeta, metrics: dict, timing_raw: dict, global_steps: int, epoch: int
+        self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
     ) -> None:
         super()._compute_metrics(batch, metrics, timing_raw, global_steps, epoch)
         metrics["tailsieve/tail_age_max"] = self.state.ledger.tail_age_max
@@ -220,13 +219,13 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         )
         self._dispatch(plan, prompts, started)
         outcome, _ = self.replay_buffer.wait_step()
-        self._book([group.uid for group in outcome.consumed], outcome.candidates, self.state.policy_state, discard=True)
+        self._book(outcome, self.state.policy_state, discard=True)
         tq.kv_clear(keys=list(tq.kv_list("train").get("train", {})), partition_id="train")
         ray.get(self.coordinator.clear_caches.remote())
         self._warmup_s = time.perf_counter() - started
 
     def _dispatch(self, plan: StepPlan, prompts: list[Prompt], started: float) -> None:
-        self._plan, self._prompts = plan, {prompt.uid: prompt for prompt in prompts}
+        self._prompts = {prompt.uid: prompt for prompt in prompts}
         ledger = self.state.ledger.begin(plan)
         self.state = RunState(ledger, (), self.policy.name, self.state.policy_state)
         ordered = [self._prompts[group.uid] for group in plan.groups]
@@ -239,8 +238,9 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         ray.get(self.coordinator.begin_step.remote(plan, index, time.perf_counter() - started))
         self.agent_loop_manager.generate_sequences(batch)
 
-    def _book(self, consumed: list[str], candidates: tuple[str, ...], policy_state: Any, discard: bool = False) -> None:
-        ledger = self.state.ledger.finish(self._plan.step, consumed, candidates, discard)
+    def _book(self, outcome: StepOutcome, policy_state: Any, discard: bool = False) -> None:
+        consumed = [group.uid for group in outcome.consumed]
+        ledger = self.state.ledger.finish(outcome.plan.step, consumed, outcome.candidates, discard)
         ledger.check()
         tail = tuple(self._prompts[group.uid] for group in ledger.tail)
         self.state = RunState(ledger, tail, self.policy.name, policy_state)
@@ -280,6 +280,6 @@ class PPOTrainerTailSieve(PPOTrainerSync):
                 "from its weights (actor_rollout_ref.model.path) with trainer.resume_mode=disable"
             )
         if state.policy != self.policy.name:
-            logger.warning("policy %s does not continue the state of %s: it starts anew", self.policy.name, state.policy)
+            logger.warning("policy %s cannot continue the state of %s: it starts anew", self.policy.name, state.policy)
             state = RunState(state.ledger, state.tail, self.policy.name, self.policy.start(self.setup))
         self.state = state

@@ -8,20 +8,18 @@ from typing import Any
 import ray
 from omegaconf import DictConfig
 from ray.exceptions import RayActorError
-
-from tailsieve_rl.config.settings import read_settings
-from tailsieve_rl.rollout.checks import settings_block
-from tailsieve_rl.rollout.context import RESPONSE, ResponseContext, ValidationContext
-from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
-from tailsieve_rl.rollout.sampling import request_params
-from tailsieve_rl.routing.step import Verdict
 from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 
+from tailsieve_rl.config.settings import read_settings
+from tailsieve_rl.rollout.checks import settings_block
+from tailsieve_rl.rollout.context import ATTEMPT, RESPONSE, ResponseContext, ValidationContext
+from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
+from tailsieve_rl.rollout.sampling import request_params
+from tailsieve_rl.routing.step import Verdict
+
 logger = logging.getLogger(__name__)
 
-ATTEMPT = "__tailsieve_attempt__"
-"""Column of a dispatched prompt that holds its attempt number."""
 
 _VerlWorker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
 
@@ -115,9 +113,7 @@ class TailSieveAgentLoopWorker(_VerlWorker):
                     raise GroupClosed from error
                 retry += 1
 
-    async def _run_agent_loop(
-        self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any
-    ) -> Any:
+    async def _run_agent_loop(self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any) -> Any:
         validate = trajectory["validate"]
         if validate:
             RESPONSE.set(ValidationContext(f"{kwargs['uid']}.{kwargs['session_id']}"))

@@ -1,4 +1,7 @@
-"""What one step did, as the controllers and the result files see it. Times are seconds since the step's first dispatch."""
+"""What one step did, as the controllers and the result files see it.
+
+Times are seconds since the step's first dispatch.
+"""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

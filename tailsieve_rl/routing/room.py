@@ -18,9 +18,7 @@ class Room:
         return max(self.tail, self.bulk)
 
 
-def needed_room(
-    allocation: Allocation, fresh: int, responses: int, replicas: int, by_group: bool
-) -> Room:
+def needed_room(allocation: Allocation, fresh: int, responses: int, replicas: int, by_group: bool) -> Room:
     """Requests at once on the fullest replica of each pool.
 
     Args:

@@ -1,10 +1,11 @@
 """The running step as a state machine: responses finish, the cutoff falls, the step completes.
 
-| event                                | group is tail        | group is fresh, before the cutoff      | fresh, after the cutoff |
-|--------------------------------------|----------------------|----------------------------------------|-------------------------|
-| a response finishes                  | counted              | counted                                | refused                 |
-| the last response of the group       | consumed             | consumed; the cutoff if it was the one | refused                 |
-| a response of an older attempt       | refused              | refused                                | refused                 |
+| event                          | group is tail | group is fresh, before the cutoff      | fresh, after the cutoff |
+|--------------------------------|---------------|----------------------------------------|-------------------------|
+| a response finishes            | counted       | counted                                | refused                 |
+| the last response of the group | consumed      | consumed; the cutoff if it was the one | refused                 |
+| a response of an older attempt | refused       | refused                                | refused                 |
+| a response comes twice         | an error      | an error                               | refused, if left over   |
 
 The step is complete when the cutoff has fallen and every tail group is consumed. At the cutoff every fresh group that
 is not consumed becomes a candidate; a candidate never goes back.

@@ -38,7 +38,10 @@ class RoutingPolicy(Protocol):
     State is a frozen, picklable value that the caller keeps: the same outcomes give the same decisions.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What settings, results and charts call it."""
+        ...
 
     def start(self, setup: Setup) -> Any:
         """The state before the first step."""

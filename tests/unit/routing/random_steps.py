@@ -8,6 +8,7 @@ import pickle
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -165,10 +166,7 @@ def drive(scenario: Scenario, reload: bool = False) -> Run:
             dead = rng.choice(alive)
             alive = tuple(name for name in alive if name != dead)
         q = len(ledger.tail)
-        if step == 0:
-            decision = Decision(m=0, q_next=policy.initial(memory).q)
-        else:
-            decision = policy.decide(memory, q)
+        decision = Decision(m=0, q_next=policy.initial(memory).q) if step == 0 else policy.decide(memory, q)
         q_next = 0 if step == scenario.steps else decision.q_next
         needed = setup.groups if step == 0 else fresh_groups(setup.groups, q, q_next)
         fresh = [next(uids) for _ in range(needed)]
@@ -221,24 +219,18 @@ def _step(
         expected = reference.arrive(uid, session, attempt)
         verdict: Verdict | None = None
         now = state
-        try:
+        with suppress(ValueError):
             now, verdict = response_finished(state, uid, session, attempt, tokens, at_s)
-        except ValueError:
-            pass
         changed = now != state
         state = keep(now)
         arrivals.append(
-            Arrival(
-                uid, session, attempt, tokens, at_s, verdict, expected, changed, state.complete, reference.complete
-            )
+            Arrival(uid, session, attempt, tokens, at_s, verdict, expected, changed, state.complete, reference.complete)
         )
     if rolled_back:
         return None
     outcome = _outcome(state)
     after = running.finish(plan.step, [g.uid for g in outcome.consumed], outcome.candidates, discard=plan.step == 0)
-    return RanStep(
-        plan, decision, alive, before, running, after, tuple(arrivals), state, outcome, placed
-    )
+    return RanStep(plan, decision, alive, before, running, after, tuple(arrivals), state, outcome, placed)
 
 
 def _events(plan: StepPlan, rng: random.Random, ties_by_uid: bool) -> Iterator[tuple[float, str, int, int]]:
@@ -265,6 +257,4 @@ def _outcome(state: StepState) -> StepOutcome:
     )
     tail_s = max((g.finished_s for g in consumed if g.tail), default=0.0)
     bulk_s = max((g.finished_s for g in consumed if not g.tail), default=0.0)
-    return StepOutcome(
-        state.plan, consumed, state.candidates, state.cutoff_s, tail_s, bulk_s, max(tail_s, bulk_s)
-    )
+    return StepOutcome(state.plan, consumed, state.candidates, state.cutoff_s, tail_s, bulk_s, max(tail_s, bulk_s))

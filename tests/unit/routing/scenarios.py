@@ -8,14 +8,12 @@ from tailsieve_rl.routing.policies import LeastLoaded, RoutingPolicy, Setup, Two
 
 from .random_steps import Scenario, Scripted
 
-thorough = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
 def setups(draw: st.DrawFn) -> Setup:
-    return Setup(
-        groups=draw(st.integers(1, 6)), responses=draw(st.integers(1, 4)), replicas=draw(st.integers(1, 6))
-    )
+    return Setup(groups=draw(st.integers(1, 6)), responses=draw(st.integers(1, 4)), replicas=draw(st.integers(1, 6)))
 
 
 @st.composite

@@ -1,0 +1,80 @@
+"""The table that the quickstart ends with: runs side by side, from their result files."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+
+class RunFilesError(ValueError):
+    """A folder that does not hold a finished run."""
+
+
+def read_run(folder: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The summary and the steps of a run.
+
+    Raises:
+        RunFilesError: naming what is missing.
+    """
+    out = Path(folder)
+    for name in ("summary.json", "steps.jsonl"):
+        if not (out / name).is_file():
+            raise RunFilesError(f"{out} holds no {name}: is it the output folder of a run?")
+    steps = [json.loads(line) for line in (out / "steps.jsonl").read_text().splitlines() if line]
+    if not steps:
+        raise RunFilesError(f"{out}/steps.jsonl is empty: the run finished no step")
+    return json.loads((out / "summary.json").read_text()), steps
+
+
+def table(folders: Sequence[str | Path]) -> str:
+    """One column a run: generation time with its spread, reward, response length, q and m."""
+    runs = [read_run(folder) for folder in folders]
+    rows = [("", [summary["mode"] for summary, _ in runs])]
+    rows += [(name, [value(summary, steps) for summary, steps in runs]) for name, value in _ROWS]
+    names = [name for name, _ in rows]
+    width = max(map(len, names))
+    widths = [max(len(cells[i]) for _, cells in rows) for i in range(len(runs))]
+    lines = [
+        f"{name:<{width}}  " + "  ".join(f"{cell:>{w}}" for cell, w in zip(cells, widths, strict=True)).rstrip()
+        for name, cells in rows
+    ]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def _generation_time(summary: dict[str, Any], steps: list[dict[str, Any]]) -> str:
+    times = [step["gen_time_s"] for step in steps]
+    low, _, high = quantiles(times, n=4) if len(times) > 1 else (times[0],) * 3
+    return f"{median(times):.2f} ({low:.2f}-{high:.2f})"
+
+
+def _over_steps(key: str) -> Callable[[dict[str, Any], list[dict[str, Any]]], str]:
+    def value(summary: dict[str, Any], steps: list[dict[str, Any]]) -> str:
+        seen = [step[key] for step in steps]
+        return f"{seen[0]}" if len(set(seen)) == 1 else f"{min(seen)}-{max(seen)}"
+
+    return value
+
+
+_ROWS: tuple[tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], str]], ...] = (
+    ("runs on", lambda s, _: f"{s['backend']}"),
+    ("generation time a step, s: median (quartiles)", _generation_time),
+    ("steps / groups consumed", lambda s, _: f"{s['steps']} / {s['consumed_groups']}"),
+    ("off-policy responses", lambda s, _: f"{s['off_policy_trajectories']}"),
+    ("reward, first steps -> last steps", lambda s, _: f"{s['reward_first']:.3f} -> {s['reward_last']:.3f}"),
+    (
+        "response length P50 / P90 / max, tokens",
+        lambda s, _: " / ".join(f"{s[f'response_length_{p}']:.0f}" for p in ("p50", "p90", "max")),
+    ),
+    ("q, isolated groups", _over_steps("q")),
+    ("m, tail replicas", _over_steps("m")),
+    ("tokens generated and thrown away", lambda _, steps: f"{sum(step['aborted_tokens'] for step in steps)}"),
+)
+
+
+def main(folders: Sequence[str]) -> int:
+    """Print the table and where the numbers are."""
+    print(table(folders))
+    for folder in folders:
+        print(f"{Path(folder) / 'summary.json'}")
+    return 0
