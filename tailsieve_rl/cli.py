@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NoReturn
 
 from tailsieve_rl import __version__
@@ -31,13 +30,11 @@ def _doctor(_: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from tailsieve_rl.telemetry import compare
 
-    return compare.main(options.runs)
-
-
-def _folder(text: str) -> str:
-    if not Path(text).is_dir():
-        raise argparse.ArgumentTypeError(f"no such folder: {text}")
-    return text
+    try:
+        return compare.main(options.runs)
+    except compare.RunFilesError as error:
+        print(f"tailsieve: error: {error}", file=sys.stderr)
+        return 2
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,10 +59,10 @@ def _parser() -> argparse.ArgumentParser:
     compare = commands.add_parser(
         "compare",
         help="compare the results of runs in a table",
-        description="Print one table of the runs' steps: generation time, response lengths, reward.",
+        description="Print one table, a column a run: generation time, reward, response lengths, routing.",
         epilog="example: tailsieve compare outputs/quickstart/verl_sync outputs/quickstart/tailsieve",
     )
-    compare.add_argument("runs", nargs="+", type=_folder, metavar="RUN", help="output folder of a run; the first is the baseline")
+    compare.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a run")
     compare.set_defaults(run=_compare)
     return parser
 

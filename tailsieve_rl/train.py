@@ -33,6 +33,17 @@ example: tailsieve train --config-name cpu/countdown trainer.total_training_step
 
 FULL_ERROR = "HYDRA_FULL_ERROR"
 
+QUIET_ON_CPU = {
+    # verl lists the training engines that are not installed, in every process
+    "PYTHONWARNINGS": "ignore::UserWarning:verl.workers.engine",
+    # these warn of GPU kernels and allocators that a CPU does not have, in every process
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    # TransferQueue wants 8 threads, and warns in every call where there are fewer cores
+    "TQ_NUM_THREADS": "1",
+}
+
 
 class RecipeSearchPath(SearchPathPlugin):
     """Makes recipes, and configurations of ours, known to Hydra, ahead of verl's."""
@@ -75,39 +86,47 @@ def main(argv: Sequence[str] | None = None) -> int:
     if {"-h", "--help"} & set(arguments):
         print(HELP.format(recipes=", ".join(recipe_names()) or "none found"))
         return 0
-    composed = False
-
-    def job(config: DictConfig) -> None:
-        nonlocal composed
-        composed = True
-        train(config)
-
-    wants_traceback = FULL_ERROR in os.environ
-    os.environ[FULL_ERROR] = "1"  # Hydra then raises what it would print over many lines itself
     sys.argv = ["tailsieve train", *arguments]  # where Hydra looks
+    wants_traceback = FULL_ERROR in os.environ
+    os.environ[FULL_ERROR] = "1"  # Hydra then raises what is wrong with the configuration, which we print in one line
     try:
         Plugins.instance().register(RecipeSearchPath)
-        hydra.main(version_base=None, config_path=str(verl_configs()), config_name="ppo_trainer")(job)()
+        hydra.main(version_base=None, config_path=str(verl_configs()), config_name="ppo_trainer")(_job)()
+    except SystemExit as stop:
+        return int(stop.code or 0)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except Exception as error:
-        cause = _cause(error)
-        bad_input = not composed or _is_settings_error(cause)
-        if wants_traceback or not bad_input:
+        if wants_traceback:
             traceback.print_exception(error)
-        return _fail(_one_line(cause), 2 if bad_input else 1)
+        return _fail(_one_line(error), 2)
     return 0
+
+
+def _job(config: DictConfig) -> None:
+    try:
+        train(config)
+    except Exception as error:
+        cause = _cause(error)
+        if _is_settings_error(cause):
+            sys.exit(_fail(_one_line(cause), 2))
+        traceback.print_exception(error)
+        sys.exit(_fail(_one_line(cause), 1))
 
 
 def train(config: DictConfig) -> None:
     """Check the configuration and hand it to verl."""
     importlib.import_module("tailsieve_rl.plugin")  # ahead of every module of verl that it extends
+    if os.environ.get("VERL_PLATFORM") == "cpu":  # the plug-in has set it, where the user has not
+        for name, value in QUIET_ON_CPU.items():
+            os.environ.setdefault(name, value)
     from verl.trainer import main_ppo
 
-    from tailsieve_rl.rollout.checks import check_config
+    from tailsieve_rl.rollout import checks
 
-    check_config(config)
-    main_ppo.main(config)  # Hydra's wrapper passes a ready configuration on
+    if config.trainer.v1.trainer_mode == checks.MODE:
+        checks.check_config(config)
+    main_ppo.main(config)  # Hydra's wrapper hands a ready configuration on
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -125,18 +144,19 @@ def _is_settings_error(error: BaseException) -> bool:
 
 
 def _one_line(error: BaseException) -> str:
-    """The first paragraph of the message, but the end of the traceback that Ray puts there for a failed actor."""
+    """The first paragraph of the message; of a failed actor's, which ends with a traceback, the last line."""
     text = str(error).strip()
     if getattr(error, "actor_init_failed", False):
         return text.splitlines()[-1]
     line = " ".join(text.split("\n\n")[0].split())
-    ours = _is_settings_error(error) or type(error).__module__.startswith("hydra.")
-    return line if ours else f"{type(error).__name__}: {line}" if line else type(error).__name__
+    if line and (_is_settings_error(error) or type(error).__module__.startswith("hydra.")):
+        return line
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
 
 
 def _fail(message: str, code: int) -> int:
     if ray := sys.modules.get("ray"):
-        ray.shutdown()  # its workers' output would come after our last line
+        ray.shutdown()  # or what its workers still print would come after our line
     print(f"tailsieve: error: {message}", file=sys.stderr)
     return code
 

@@ -26,8 +26,8 @@ def installed(name: str) -> str | None:
     """The installed version of an entry of TESTED, "+cpu" marking a CPU build; None if it is missing."""
     if name == "python":
         return platform.python_version()
-    names = {name: ""} if name not in CPU_BUILDS else {CPU_BUILDS[name]: "+cpu", name: ""}
-    for distribution, mark in names.items():
+    builds = {CPU_BUILDS[name]: "+cpu", name: ""} if name in CPU_BUILDS else {name: ""}
+    for distribution, mark in builds.items():
         try:
             return importlib.metadata.version(distribution) + mark
         except importlib.metadata.PackageNotFoundError:

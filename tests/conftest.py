@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,10 +38,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def ray_tmp() -> Iterator[Path]:
-    """A folder for Ray's files, for `ray.init(_temp_dir=...)` or `ray_kwargs.ray_init._temp_dir`; removed afterwards.
+    """A folder for `ray.init(_temp_dir=...)` or `ray_kwargs.ray_init._temp_dir`, removed after Ray has shut down.
 
-    pytest's `tmp_path` is too long for it: Ray puts sockets there, whose paths have about 100 characters at most.
+    pytest's `tmp_path` is too long for it: Ray puts sockets there, and their paths have about 100 characters at most.
     """
     folder = Path(tempfile.mkdtemp(prefix="ts"))
     yield folder
+    if ray := sys.modules.get("ray"):
+        ray.shutdown()
     shutil.rmtree(folder, ignore_errors=True)

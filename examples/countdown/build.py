@@ -24,6 +24,7 @@ import torch
 import torch.nn.functional as F
 from task import BLOCK, DATA_SOURCE, MAX_STEP, MODULUS, Walk, build_tokenizer, demonstration, draw_walks
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers.utils import logging as transformers_logging
 
 SMOKE_STEPS = 20
 BATCH_TOKENS = 1024
@@ -88,14 +89,17 @@ def batches(rng: random.Random, vocabulary: dict[str, int], steps: int) -> Itera
 
 
 def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return padded token ids and labels, both (batch, length); only response tokens carry a label."""
+    """Return padded token ids and, for each, the token to predict next; both (batch, length).
+
+    Only tokens of the response are to be predicted.
+    """
     length = max(len(prompt) + len(response) for prompt, response in batch)
     ids = torch.zeros(len(batch), length, dtype=torch.long)
     labels = torch.full((len(batch), length), IGNORED_LABEL)
     for row, (prompt, response) in enumerate(batch):
         end = len(prompt) + len(response)
         ids[row, :end] = torch.tensor(prompt + response)
-        labels[row, len(prompt) : end] = torch.tensor(response)
+        labels[row, len(prompt) - 1 : end - 1] = torch.tensor(response)
     return ids, labels
 
 
@@ -120,7 +124,7 @@ def train(model: Qwen3ForCausalLM, vocabulary: dict[str, int], steps: int, seed:
             halves = [half for half in (batch[0::2], batch[1::2]) if half]
             results = list(pool.map(lambda half, n=labelled: gradients(model, parameters, half, n), halves))
             for index, parameter in enumerate(parameters):
-                parameter.grad = torch.stack([grads[index] for _, grads in results]).sum(0)
+                parameter.grad = sum(grads[index] for _, grads in results)
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             loss = sum(part for part, _ in results)
@@ -133,11 +137,8 @@ def gradients(
 ) -> tuple[float, tuple[torch.Tensor, ...]]:
     """Return the examples' share of the batch's mean loss (over ``labelled`` tokens), and its gradient."""
     ids, labels = collate(examples)
-    logits = model(input_ids=ids).logits[:, :-1]
-    loss = F.cross_entropy(
-        logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=IGNORED_LABEL, reduction="sum"
-    )
-    loss = loss / labelled
+    logits = model(input_ids=ids).logits.flatten(0, 1)
+    loss = F.cross_entropy(logits, labels.flatten(), ignore_index=IGNORED_LABEL, reduction="sum") / labelled
     return loss.item(), torch.autograd.grad(loss, parameters)
 
 
@@ -180,7 +181,7 @@ def recipe(args: argparse.Namespace) -> dict[str, int | str]:
 
 
 def is_built(out: Path, wanted: dict[str, int | str]) -> bool:
-    """Tell whether ``out`` holds the outputs of this very recipe; recipe.json is written last, so it vouches for all."""
+    """Tell whether ``out`` holds the outputs of this very recipe; recipe.json, written last, vouches for all."""
     files = ("recipe.json", "train.parquet", "val.parquet", "model/model.safetensors", "model/tokenizer.json")
     if not all((out / name).is_file() for name in files):
         return False
@@ -196,6 +197,7 @@ def build(args: argparse.Namespace) -> None:
     if is_built(out, wanted):
         print(f"{out}: already built with this recipe, nothing to do")
         return
+    transformers_logging.disable_progress_bar()
     out.mkdir(parents=True, exist_ok=True)
     (out / "recipe.json").unlink(missing_ok=True)
     train_walks = draw_walks(args.train_prompts, seed=2 * args.seed)

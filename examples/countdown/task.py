@@ -106,7 +106,7 @@ def draw_walks(count: int, seed: int, taken: Collection[Walk] = ()) -> list[Walk
     fourth, ... quantile: batches of 8, 16 or 32 prompts see the tail evenly too.
     """
     if count <= 0 or count % BLOCK:
-        raise ValueError(f"count={count}: must be a positive multiple of {BLOCK}, so that every block has the same tail")
+        raise ValueError(f"must be a positive multiple of {BLOCK}, so that every block has the same tail")
     rng = random.Random(seed)
     avoid = frozenset(taken)
     return [_draw_walk(rng, k, avoid) for _ in range(count // BLOCK) for k in _spread(list(range(BLOCK)), rng)]

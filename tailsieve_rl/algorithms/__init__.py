@@ -1,1 +1,1 @@
-"""What the update optimises: Dr.GRPO advantages, the overlength penalty and the mathematical reward, all verl's own."""
+"""What the update optimises: Dr.GRPO, the overlength penalty and the mathematical reward, all verl's own."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage, register_adv_est
 
 from tailsieve_rl.algorithms.settings import DR_GRPO
-from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage, register_adv_est
 
 
 @register_adv_est(DR_GRPO)

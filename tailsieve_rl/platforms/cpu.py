@@ -14,7 +14,8 @@ import torch
 from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
 
-from tailsieve_rl.platforms import environment, vllm_distribution
+from tailsieve_rl import versions
+from tailsieve_rl.platforms import environment
 
 NAME = "cpu"
 
@@ -31,7 +32,7 @@ def selected() -> bool:
         return named == NAME
     if torch.accelerator.current_accelerator(check_available=False) is None:
         return True  # this torch cannot use an accelerator, whatever the machine holds
-    return "cpu" in (vllm_distribution.installed_version() or "") and not _accelerator_present()
+    return "cpu" in (versions.installed("vllm") or "") and not _accelerator_present()
 
 
 def active() -> bool:
@@ -108,7 +109,7 @@ class PlatformCPU(PlatformBase):
     def is_platform_available(self, use_smi_check: bool = False) -> bool:
         return selected()
 
-    def current_device(self) -> str:  # type: ignore[override]
+    def current_device(self) -> str:
         return NAME  # verl calls tensor.to(current_device()), and an index would mean an accelerator
 
     def device_count(self) -> int:

@@ -3,7 +3,7 @@
 gloo_backend
     version   verl 0.9.1, verl/utils/distributed.py: initialize_global_process_group_ray
     why       builds "cpu:gloo,<device>:<backend>", which for device "cpu" names the same device twice; torch refuses
-    the end   when `python -m pytest tests/unit/test_plugin.py -k process_group` passes without it
+    the end   when tests/unit/test_plugin.py finds that verl gives another backend without it
 """
 
 from __future__ import annotations

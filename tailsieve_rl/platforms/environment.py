@@ -16,7 +16,7 @@ VARIABLES = {
     # vLLM accepts the in-process executor ("uni") on CPU only with this: one process less per replica,
     # which halves the start-up time and saves about 0.5 GB.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    # GiB of KV cache per replica where the plug-in cannot size it; vLLM's own default takes half of the memory.
+    # GiB of KV cache a replica may take; vLLM's default is a share of the whole machine's memory for each of them.
     "VLLM_CPU_KVCACHE_SPACE": "1",
     # vLLM's automatic binding puts every replica of a machine on the same cores.
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",

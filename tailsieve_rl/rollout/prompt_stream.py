@@ -88,6 +88,10 @@ class PromptStream:
             self._next_epoch()
         self._position = state["position"]
 
+    def rewind(self, state: dict[str, int]) -> None:
+        """Stand where an earlier state stood, to be saved so: the draws of a step that failed. It draws no more."""
+        self._epoch, self._position, self._order = state["epoch"], state["position"], []
+
     def _next_epoch(self) -> None:
         self._order = self._without_reserve([int(i) for i in self._sampler])
         self._epoch, self._position = self._epoch + 1, 0

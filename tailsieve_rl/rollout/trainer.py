@@ -155,7 +155,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
             return super().step(metrics, timing_raw)
         except StepFailed:
             self.state = before
-            self.train_dataloader.state_dict = lambda: stream_before  # the run ends here; only the checkpoint reads it
+            self.train_dataloader.rewind(stream_before)
             self.global_steps -= 1
             self._save_unless_saved()
             raise
@@ -167,7 +167,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
             self._save_unless_saved()
             raise StepFailed(
                 f"replica {', '.join(set(self.replicas) - set(alive))} died in step {self.global_steps}; the step was "
-                f"completed on the others and saved in {self._checkpoint_folder()}: set trainer.resume_mode=auto to go on"
+                f"completed on the others and saved in {self._checkpoint_folder()}: trainer.resume_mode=auto goes on"
             )
         super().on_step_end()
 

@@ -1,9 +1,10 @@
 """tau(b) from what a run does anyway: when each request decoded, where, and how many tokens it got (design.md, 8).
 
 On a replica b(t) requests run at time t, so a request's tokens are the integral of v(b(t)) dt over its time, with
-v = 1 / tau. That is linear in v. v is fitted by expectation-maximisation: tokens are dealt out to the batch sizes that
-a request went through, in proportion to the present v, and v becomes tokens over time, made non-increasing. For
-Poisson counts this climbs to the likeliest non-increasing v; any noise that does not favour a batch size averages out.
+v = 1 / tau: linear in v. Requests of a replica suffer the same delays at the same time, so their errors are fitted as
+what they are, shared: generalised least squares, in which two requests covary by the time that they ran together. In
+effect each piece of the time line is compared with the one before it, instead of every request with the whole step
+(a fit that took them as independent was two to three times less exact under jitter). Then v is made non-increasing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,12 +19,12 @@ from tailsieve_rl.routing.outcome import ResponseRecord
 
 Floats = NDArray[np.float64]
 
-# Every batch size up to 16 is a knot of its own, above that one in about eight per cent: there tau is smooth, and few
-# samples are as large.
-EXACT_B = 16
-KNOT_RATIO = 1.08
-ITERATIONS = 300
-CONVERGED = 1e-5
+# Every batch size up to 6 is a knot of its own, above that one in twenty per cent: tau is smooth there, and more knots
+# only fit noise.
+EXACT_B = 6
+KNOT_RATIO = 1.2
+# A request's own variance (accepted drafts, its prefill) as a share of what it shares with the others of its replica.
+OWN_NOISE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ def decodings(records: Iterable[ResponseRecord]) -> tuple[Decoding, ...]:
 
     A request decodes from its first token on. Where that moment is not known it counts as running from its dispatch,
     and its tokens are not used.
+
+    Not for responses of several turns: between turns they wait for a tool, and this would count that as decoding.
     """
     return tuple(
         Decoding(r.replica, r.dispatch_s, r.end_s, None)
@@ -82,70 +85,83 @@ def estimate(steps: Iterable[Sequence[Decoding]], draft_depth: int = 0) -> Estim
     Raises:
         ValueError: if no request with known tokens took any time.
     """
-    replicas = [
-        list(requests)
+    timelines = [
+        _timeline(list(requests))
         for step in steps
         for _, requests in groupby(sorted(step, key=lambda d: d.replica), key=lambda d: d.replica)
     ]
-    timelines = [_timeline(requests) for requests in replicas]
-    knots = _knots(max((int(b.max()) for _, b, _ in timelines), default=0))
-    exposure = np.concatenate([time @ _hats(b, knots) for time, b, _ in timelines] or [np.zeros((0, len(knots)))])
-    tokens = np.concatenate([counts for _, _, counts in timelines] or [np.zeros(0)])
-    known = (exposure.sum(axis=1) > 0) & ~np.isnan(tokens)
-    if not tokens[known].sum() > 0:
+    if not any(t.tokens.sum() > 0 for t in timelines):
         raise ValueError("tau cannot be estimated: no request with known tokens took any time")
-    exposure, tokens = exposure[known], tokens[known]
-    seen = exposure.sum(axis=0) > 0
-    exposure, knots = exposure[:, seen], knots[seen]
-    speed = _fit(exposure, tokens)
-    error = (exposure @ speed - tokens) / np.maximum(tokens, 1.0)
-    weights = exposure.sum(axis=0) * speed
-    samples = zip(knots.tolist(), (1.0 / speed).tolist(), weights.tolist(), strict=True)
-    return Estimate(
-        fit_isotonic(samples, draft_depth),
-        residual=float(np.sqrt(np.average(error**2, weights=tokens))),
-        tokens=int(tokens.sum()),
-    )
+    knots = _knots(max(int(t.running.max(initial=0)) for t in timelines))
+    exposures = [t.exposure(knots) for t in timelines]
+    seen = np.sum([x.sum(axis=0) for x in exposures], axis=0) > 0
+    knots, exposures = knots[seen], [x[:, seen] for x in exposures]
+    speed, weights = _fit(exposures, timelines)
+    fitted = fit_isotonic(zip(knots.tolist(), (1.0 / speed).tolist(), weights.tolist(), strict=True), draft_depth)
+    tokens = np.concatenate([t.tokens for t in timelines])
+    error = np.concatenate([x @ speed for x in exposures]) - tokens
+    residual = float(np.sqrt((error**2 / np.maximum(tokens, 1.0)).sum() / tokens.sum()))
+    return Estimate(fitted, residual, int(tokens.sum()))
 
 
-def _fit(exposure: Floats, tokens: Floats) -> Floats:
-    """The likeliest non-increasing speed at each knot, tokens per second."""
-    time = exposure.sum(axis=0)
-    speed = np.full(len(time), tokens.sum() / time.sum())
-    for _ in range(ITERATIONS):
-        dealt = speed * (exposure.T @ (tokens / (exposure @ speed)))
-        better = -isotonic(-dealt / time, time)
-        better = np.maximum(better, better[0] * 1e-6)
-        done = np.abs(better / speed - 1.0).max() < CONVERGED
-        speed = better
-        if done:
-            break
-    return speed
+@dataclass(frozen=True, slots=True)
+class _Timeline:
+    """A replica's time line, cut into pieces wherever a request starts or ends.
 
-
-def _timeline(requests: Sequence[Decoding]) -> tuple[Floats, NDArray[np.int64], Floats]:
-    """A replica's time line, cut wherever a request starts or ends.
-
-    Returns:
-        (requests, pieces) seconds of each request in each piece, (pieces,) running requests, (requests,) tokens, NaN
-        where they are not known.
+    Attributes:
+        cuts: (pieces + 1,) moments between the pieces.
+        running: (pieces,) requests that run in each.
+        start, end, tokens: (requests,) of those that took time and whose tokens are known.
     """
+
+    cuts: Floats
+    running: NDArray[np.int64]
+    start: Floats
+    end: Floats
+    tokens: Floats
+
+    def exposure(self, knots: NDArray[np.int64]) -> Floats:
+        """(requests, knots) seconds that each request spent at each knot; in between, they are shared by nearness."""
+        shares = np.stack([np.interp(self.running, knots, unit) for unit in np.eye(len(knots))], axis=1)
+        spent = np.cumsum(np.diff(self.cuts)[:, None] * shares, axis=0)
+        until = np.vstack([np.zeros(len(knots)), spent])
+        exposure = until[np.searchsorted(self.cuts, self.end)] - until[np.searchsorted(self.cuts, self.start)]
+        return np.where(exposure > 1e-12 * (self.cuts[-1] - self.cuts[0]), exposure, 0.0)
+
+    def together(self) -> Floats:
+        """(requests, requests) seconds that two requests both ran."""
+        shared = np.minimum.outer(self.end, self.end) - np.maximum.outer(self.start, self.start)
+        return np.maximum(shared, 0.0)
+
+
+def _fit(exposures: Sequence[Floats], timelines: Sequence[_Timeline]) -> tuple[Floats, Floats]:
+    """Non-increasing speed at each knot, tokens per second, and the weight of its evidence."""
+    size = exposures[0].shape[1]
+    normal, right = np.zeros((size, size)), np.zeros(size)
+    for exposure, line in zip(exposures, timelines, strict=True):
+        noise = line.together()
+        noise[np.diag_indices_from(noise)] *= 1.0 + OWN_NOISE
+        weighted = np.linalg.solve(noise, np.column_stack([exposure, line.tokens]))
+        normal += exposure.T @ weighted[:, :size]
+        right += exposure.T @ weighted[:, size]
+    evidence = np.diag(normal)
+    ridge = 1e-9 * evidence.mean()
+    speed = -isotonic(-np.linalg.solve(normal + ridge * np.eye(size), right), evidence + ridge)
+    return np.maximum(speed, speed[0] * 1e-3), evidence + ridge
+
+
+def _timeline(requests: Sequence[Decoding]) -> _Timeline:
     start = np.array([d.start_s for d in requests])
     end = np.maximum([d.end_s for d in requests], start)
     cuts = np.unique(np.concatenate([start, end]))
-    lasts = np.diff(cuts)
-    runs = (start[:, None] <= cuts[None, :-1]) & (end[:, None] >= cuts[None, 1:])
-    tokens = np.array([np.nan if d.tokens is None else d.tokens for d in requests], float)
-    return runs * lasts, runs.sum(axis=0), tokens
+    started, ended = (np.searchsorted(np.sort(times), cuts[:-1], side="right") for times in (start, end))
+    known = np.array([d.tokens is not None for d in requests]) & (end > start)
+    tokens = np.array([d.tokens or 0 for d in requests], float)
+    return _Timeline(cuts, started - ended, start[known], end[known], tokens[known])
 
 
 def _knots(most: int) -> NDArray[np.int64]:
-    """Batch sizes at which speed is a parameter; linear in between."""
-    beyond = EXACT_B * KNOT_RATIO ** np.arange(1, 200)
-    grid = np.unique(np.concatenate([np.arange(1, EXACT_B + 1), beyond.round()]))
-    return np.append(grid[grid < most], most).astype(np.int64)
-
-
-def _hats(b: NDArray[np.int64], knots: NDArray[np.int64]) -> Floats:
-    """(pieces, knots): share of each piece that counts for each of the two knots around its batch size."""
-    return np.stack([np.interp(b, knots, unit) for unit in np.eye(len(knots))], axis=1)
+    """Batch sizes at which speed is a parameter; linear in between. The largest one has a whole interval to itself."""
+    exact = np.arange(1, EXACT_B + 1)
+    beyond = (EXACT_B * KNOT_RATIO ** np.arange(1, 60)).round()
+    return np.unique([*exact[exact < most], *beyond[beyond * KNOT_RATIO <= most], most]).astype(np.int64)

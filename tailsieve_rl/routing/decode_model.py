@@ -69,7 +69,7 @@ class DecodeModel:
             if (point.b, point.draft_depth) in seen:
                 raise ProfileError(f"{_name(point)} is given twice")
             seen.add((point.b, point.draft_depth))
-        for depth in sorted({0} | set(self.depths)) if not self.points else self.depths:
+        for depth in self.depths or (0,):
             if (1, depth) not in seen:
                 raise ProfileError(f"the points of draft_depth = {depth} lack b = 1, a replica's last request")
         if self.kind not in (MEASURED, MODELLED):
@@ -117,7 +117,7 @@ def save_profile(model: DecodeModel, path: str | Path) -> None:
     """Write a decode profile that `load_profile` reads back as the same model."""
     points = [{"b": p.b, "tau_s": p.tau_s, "draft_depth": p.draft_depth} for p in model.points]
     own = {"model": model.model, "device": model.device, "engine": model.engine, "kind": model.kind, "points": points}
-    Path(path).write_text(json.dumps({**own, **model.notes}, indent=1) + "\n", encoding="utf-8")
+    Path(path).write_text(json.dumps({**own, **model.notes, **own}, indent=1) + "\n", encoding="utf-8")
 
 
 def isotonic(values: ArrayLike, weights: ArrayLike) -> Floats:
@@ -178,8 +178,13 @@ def _from_profile(profile: Any) -> DecodeModel:
 def _point(raw: Any) -> DecodePoint:
     if not isinstance(raw, dict):
         raise ProfileError(f"a point must be an object with b and tau_s, not {raw!r:.60}")
-    b, tau_s, depth = raw.get("b"), raw.get("tau_s"), raw.get("draft_depth", 0)
-    for name, value, kinds in (("b", b, int), ("draft_depth", depth, int), ("tau_s", tau_s, int | float)):
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise ProfileError(f"{name} = {value!r:.60} of the point {raw!r:.80} must be a number")
-    return DecodePoint(b, float(tau_s), depth)
+    b, depth = _number(raw, "b", None, int), _number(raw, "draft_depth", 0, int)
+    return DecodePoint(b, float(_number(raw, "tau_s", None, int | float)), depth)
+
+
+def _number(raw: dict[str, Any], key: str, default: Any, kind: Any) -> Any:
+    value = raw.get(key, default)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        words = "a whole number" if kind is int else "a number"
+        raise ProfileError(f"{key} = {value!r:.60} of the point {raw!r:.80} must be {words}")
+    return value

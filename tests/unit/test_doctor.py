@@ -86,7 +86,9 @@ def test_a_process_that_cannot_import_verl_is_reported_and_not_raised(monkeypatc
     assert "ended with code 1" in doctor._probe()["error"]
 
 
-@pytest.mark.parametrize(("found", "code"), [(HEALTHY, 0), (facts(memory_free=0), 1), (facts(versions={"ray": "9"}), 0)])
+@pytest.mark.parametrize(
+    ("found", "code"), [(HEALTHY, 0), (facts(memory_free=0), 1), (facts(versions={"ray": "9"}), 0)]
+)
 def test_the_exit_code_tells_whether_a_job_would_fail(monkeypatch, capsys, found, code):
     monkeypatch.setattr(doctor, "gather", lambda: found)
     assert doctor.run() == code

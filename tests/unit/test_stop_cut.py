@@ -1,6 +1,6 @@
 """Stops are exact: ids end with the token that completes the stop string."""
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
@@ -55,5 +55,5 @@ def test_nothing_is_cut_from_a_response_that_does_not_reach_the_end_of_the_match
 )
 def test_whatever_follows_the_stop_string_does_not_change_what_is_kept(before, stop, cuts, after):
     edges = [0, *sorted(cut for cut in cuts if cut < len(stop)), len(stop)]
-    pieces = before + [stop[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = before + [stop[a:b] for a, b in pairwise(edges)]
     assert keep(pieces + after, "".join(before), stop) == len(pieces)

@@ -58,8 +58,7 @@ async def verified_abort(
     while (left := lingering()) and time.monotonic() - started < timeout_s:
         await engine.abort(left)
         inside = [flight.ended for request_id in left for flight in targets[request_id] if flight.inside]
-        if inside:
-            await asyncio.wait(inside, timeout=RECHECK_S)
+        await (asyncio.wait(inside, timeout=RECHECK_S) if inside else asyncio.sleep(RECHECK_S))
     answered = await _core_answers(engine, timeout_s - (time.monotonic() - started))
     report["remaining"] = left if answered else list(targets)
     for request_id, own in targets.items():

@@ -7,15 +7,8 @@ from typing import Any
 import ray
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMReplica
 
+from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.engines.vllm.server import TailSieveVLLMServer
-
-SERVER_MAX_CONCURRENCY = 16_384
-"""Calls that a server takes on at once; an abort queues behind the generate calls beyond it.
-
-verl allows 1000, which a step of 256 groups of 8 on two replicas exceeds. Ray's concurrency groups are no way out:
-each runs in an event loop of its own, and vLLM's engine belongs to one. A waiting call costs Ray the same on either
-side of the limit.
-"""
 
 
 class TailSieveVLLMReplica(vLLMReplica):

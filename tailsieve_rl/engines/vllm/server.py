@@ -19,6 +19,9 @@ from tailsieve_rl.platforms import cpu
 class TailSieveVLLMServer(vLLMHttpServer):
     """Becomes a Ray actor in `replica.py`. As in verl, only the server of node rank 0 owns an engine."""
 
+    engine: Any
+    global_steps: int | None
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._flights = Flights()
@@ -67,7 +70,10 @@ class TailSieveVLLMServer(vLLMHttpServer):
         return await verified_abort(self.engine, self._flights, request_ids, timeout_s)
 
     async def abort_request(self, request_id: str, reset_prefix_cache: bool = True) -> dict[str, Any]:
-        """verl's single abort. verl 0.9.1 looks the id up among vLLM 0.30's internal ids, where it never is."""
+        """verl's single abort, mended: verl 0.9.1 looks the id up among vLLM 0.30's internal ids, where it never is.
+
+        Here too, an id that is not found is refused if it arrives later.
+        """
         report = await self.abort_requests([request_id])
         if request_id in report["remaining"]:
             return {"aborted": False, "request_id": request_id, "error": "still in the engine"}
@@ -101,7 +107,8 @@ class TailSieveVLLMServer(vLLMHttpServer):
 
     def _preprocess_engine_kwargs(self, engine_kwargs: dict[str, Any]) -> None:
         super()._preprocess_engine_kwargs(engine_kwargs)
-        if engine_kwargs.get("speculative_config"):
+        mtp = self.config.mtp
+        if engine_kwargs.get("speculative_config") or (mtp is not None and mtp.enable and mtp.enable_rollout):
             engine_kwargs.setdefault("per_request_spec_decode_metrics", "summary")
         if cpu.active():
             cpu_defaults.fill(engine_kwargs, self.config, self.model_config.hf_config)

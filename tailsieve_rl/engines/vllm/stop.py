@@ -21,8 +21,9 @@ def tokens_to_keep(text_lengths: Iterable[int], end: int) -> int:
     vLLM checks for stop strings once an engine step, cuts the text, and leaves the ids of the rest of the step's
     tokens (several with speculative decoding) in the response.
     """
-    count = 0
-    for count, length in enumerate(text_lengths, start=1):
+    kept = 0
+    for length in text_lengths:
+        kept += 1
         if length >= end:
             break
-    return count
+    return kept

@@ -7,45 +7,17 @@ Beside every event stands what a second, naive model (`Reference`) says should h
 import pickle
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.outcome import GroupOutcome, StepOutcome
-from tailsieve_rl.routing.plan import GroupTask, StepPlan, fresh_groups, plan_step
+from tailsieve_rl.routing.plan import StepPlan, fresh_groups, plan_step
 from tailsieve_rl.routing.policies import Decision, RoutingPolicy, Setup
-from tailsieve_rl.routing.policies.dispatch import DISPATCH
 from tailsieve_rl.routing.step import StepState, Verdict, begin, response_finished
-
-
-@dataclass(frozen=True)
-class Scripted:
-    """A policy that goes through any sequence of (q, m), as a controller in trouble might. Its state counts steps."""
-
-    script: tuple[Allocation, ...]
-    dispatch: str = "request"
-    name: str = "scripted"
-
-    def start(self, setup: Setup) -> int:
-        return 0
-
-    def initial(self, state: int) -> Allocation:
-        return self.script[0]
-
-    def decide(self, state: int, q: int) -> Decision:
-        return Decision(m=self.script[state].m, q_next=self.script[(state + 1) % len(self.script)].q)
-
-    def observe(self, state: int, outcome: StepOutcome) -> int:
-        return state + 1
-
-    def place(
-        self, group: GroupTask, session: int, responses: int, pool: Sequence[str], load: Mapping[str, int]
-    ) -> str:
-        return DISPATCH[self.dispatch](group, session, responses, pool)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,46 @@
-"""Hypothesis strategies for runs of random_steps, and how thoroughly they are searched."""
+"""What random_steps is made to run: scripted policies, hypothesis strategies, and how thoroughly they are searched."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from tailsieve_rl.routing.allocation import Allocation
-from tailsieve_rl.routing.policies import LeastLoaded, RoutingPolicy, Setup, TwoPool, Uniform
+from tailsieve_rl.routing.outcome import StepOutcome
+from tailsieve_rl.routing.plan import GroupTask
+from tailsieve_rl.routing.policies import Decision, LeastLoaded, RoutingPolicy, Setup, TwoPool, Uniform
+from tailsieve_rl.routing.policies.dispatch import DISPATCH
 
-from .random_steps import Scenario, Scripted
+from .random_steps import Scenario
 
 thorough = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A policy that goes through any sequence of (q, m), as a controller in trouble might. Its state counts steps."""
+
+    script: tuple[Allocation, ...]
+    dispatch: str = "request"
+    name: str = "scripted"
+
+    def start(self, setup: Setup) -> int:
+        return 0
+
+    def initial(self, state: int) -> Allocation:
+        return self.script[0]
+
+    def decide(self, state: int, q: int) -> Decision:
+        return Decision(m=self.script[state].m, q_next=self.script[(state + 1) % len(self.script)].q)
+
+    def observe(self, state: int, outcome: StepOutcome) -> int:
+        return state + 1
+
+    def place(
+        self, group: GroupTask, session: int, responses: int, pool: Sequence[str], load: Mapping[str, int]
+    ) -> str:
+        return DISPATCH[self.dispatch](group, session, responses, pool)
 
 
 @st.composite

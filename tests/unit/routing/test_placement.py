@@ -12,8 +12,8 @@ from tailsieve_rl.routing.policies import POLICIES, LeastLoaded, Setup, TwoPool,
 from tailsieve_rl.routing.policies.dispatch import DISPATCH, by_group, by_request
 from tailsieve_rl.routing.room import Room, needed_room
 
-from .random_steps import Scenario, Scripted, drive
-from .scenarios import scenarios, thorough
+from .random_steps import Scenario, drive
+from .scenarios import Scripted, scenarios, thorough
 
 sizes = st.tuples(st.integers(1, 30), st.integers(1, 8), st.integers(1, 9))
 

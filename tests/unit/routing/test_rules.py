@@ -1,20 +1,25 @@
 """The rules of design.md, section 3, on random runs: every transition of (q, m), deaths, rolled-back steps, warm-up."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from random import Random
 
 from hypothesis import given
 
+import tailsieve_rl
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.plan import Pool, fresh_groups
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.routing.selection import select
 from tailsieve_rl.routing.step import Verdict
 
-from .random_steps import RanStep, Scenario, Scripted, drive
-from .scenarios import scenarios, thorough
+from .random_steps import RanStep, Scenario, drive
+from .scenarios import Scripted, scenarios, thorough
 
 
 @thorough
@@ -176,6 +181,28 @@ def test_the_same_events_give_the_same_run_and_pickling_between_any_two_events_c
 def test_a_step_that_was_rolled_back_leaves_no_trace(scenario):
     untroubled = drive(replace(scenario, failures=frozenset()))
     assert drive(scenario).all_steps == untroubled.all_steps
+
+
+def test_decisions_do_not_depend_on_the_hash_seed_of_the_process():
+    here = Path(__file__).parent
+    code = (
+        f"from {here.name}.random_steps import drive\n"
+        f"from {here.name}.scenarios import Allocation, Scenario, Scripted, Setup\n"
+        "script = tuple(Allocation(q, m) for q, m in [(0, 0), (3, 1), (5, 2), (2, 0), (4, 3)])\n"
+        "print(drive(Scenario(Setup(6, 3, 4), Scripted(script), steps=5, warmup=True)))"
+    )
+    path = os.pathsep.join(map(str, [here.parent, Path(tailsieve_rl.__file__).parents[1]]))
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1] and "StepPlan" in runs[0]
 
 
 def test_the_rules_hold_through_two_thousand_steps_of_one_run():

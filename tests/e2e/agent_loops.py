@@ -1,0 +1,67 @@
+"""Agent loops that meet with accidents, and one with a slow tool."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import ray
+from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
+from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
+from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
+from verl.experimental.agent_loop.tool_parser import FunctionCall, ToolParser
+from verl.tools.function_tool import function_tool
+
+from tailsieve_rl.rollout.context import RESPONSE, ResponseContext
+
+SLOW_TOOL_S = 6.0
+
+
+def _first_time(name: str) -> bool:
+    """True once in a job, whichever process asks."""
+    try:
+        Path(os.environ["TAILSIEVE_TEST_DIR"], name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+class SaboteurAgentLoop(SingleTurnAgentLoop):
+    """Single-turn; one response fails in step 1, and one engine is killed under its requests in step 2."""
+
+    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
+        step = int(kwargs["global_steps"])
+        if step == 1 and _first_time("failed"):
+            raise ConnectionError("the tool server is away")
+        if step == 2 and _first_time("killed"):
+            ray.kill(ray.get_actor("vllm_server_0_0"))
+        return await super().run(sampling_params, **kwargs)
+
+
+@function_tool
+def note(text: str) -> str:
+    """Take a note.
+
+    Args:
+        text: what to note.
+    """
+    return f"noted {text}"
+
+
+@ToolParser.register("always")
+class AlwaysCallsTheTool(ToolParser):
+    """Reads a tool call out of whatever the model says."""
+
+    async def extract_tool_calls(self, responses_ids: list[int], tools: Any = None) -> tuple[str, list[FunctionCall]]:
+        return "", [FunctionCall(name="note", arguments='{"text": "it"}')]
+
+
+class SlowToolAgentLoop(ToolAgentLoop):
+    """verl's tool loop; at a group's first attempt one prompt in eight waits long for its tool."""
+
+    async def _call_tool(self, *args: Any, **kwargs: Any) -> Any:
+        response = RESPONSE.get()
+        assert isinstance(response, ResponseContext)
+        if int(response.uid.split("-")[1]) % 8 == 0 and response.attempt == 1:
+            await asyncio.sleep(SLOW_TOOL_S)
+        return await super()._call_tool(*args, **kwargs)

@@ -1,0 +1,107 @@
+"""Every recipe composes on verl's own configuration, and the demonstration's twins differ only where they must."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.core.plugins import Plugins
+from omegaconf import OmegaConf
+
+from tailsieve_rl import train
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPES = ROOT / "recipes"
+
+
+@cache
+def composed(name, *overrides):
+    """A recipe as plain values, interpolations resolved."""
+    Plugins.instance().register(train.RecipeSearchPath)
+    with initialize_config_dir(str(train.verl_configs()), version_base=None):
+        config = compose(name, overrides=list(overrides))
+    return OmegaConf.to_container(config, resolve=True)
+
+
+def leaves(tree, path=""):
+    """Every value by its dotted key."""
+    if isinstance(tree, dict) and tree:
+        return {k: v for key, value in tree.items() for k, v in leaves(value, f"{path}.{key}".strip(".")).items()}
+    return {path: tree}
+
+
+def names():
+    return sorted(str(f.relative_to(RECIPES).with_suffix("")) for f in RECIPES.rglob("*.yaml") if f.name[0] != "_")
+
+
+def test_every_recipe_is_offered():
+    assert train.recipe_names() == names()
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_recipe_is_verls_configuration_with_known_keys(name):
+    """A misspelt key of verl's would be added silently: only these additions are meant."""
+    verl = leaves(composed("ppo_trainer", "actor_rollout_ref.rollout.name=vllm"))
+    added = {key for key in leaves(composed(name)) if key not in verl}
+    parents = (
+        "actor_rollout_ref.actor.fsdp_config.mixed_precision.",
+        "actor_rollout_ref.ref.fsdp_config.mixed_precision.",
+        "actor_rollout_ref.model.override_config.",
+        "trainer.v1.tailsieve.",
+    )
+    keys = {
+        "actor_rollout_ref.rollout.enable_sleep_mode",
+        "ray_kwargs.ray_init.include_dashboard",
+        "ray_kwargs.ray_init.num_gpus",
+    }
+    assert {key for key in added if not key.startswith(parents)} <= keys
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_recipe_fits_itself(name):
+    config = composed(name)
+    rollout, data = config["actor_rollout_ref"]["rollout"], config["data"]
+    assert rollout["max_num_seqs"] >= rollout["n"] * data["train_batch_size"], "all responses on one replica"
+    assert config["actor_rollout_ref"]["actor"]["ppo_mini_batch_size"] == data["train_batch_size"], "on-policy"
+    longest = data["max_prompt_length"] + data["max_response_length"]
+    assert rollout["max_model_len"] == longest
+    assert config["actor_rollout_ref"]["actor"]["ppo_max_token_len_per_gpu"] >= longest
+    assert config["ray_kwargs"]["ray_init"]["num_gpus"] == config["trainer"]["n_gpus_per_node"]
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_reward_of_a_recipe_exists(name):
+    path = composed(name)["reward"]["custom_reward_function"]["path"]
+    if path.startswith("pkg://"):
+        path = path.removeprefix("pkg://").replace(".", "/") + ".py"
+    assert "\ndef compute_score(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name != "cpu/countdown_verl_sync"])
+def test_the_trainer_mode_accepts_a_recipe(name):
+    from tailsieve_rl.rollout.checks import check_config
+
+    check_config(OmegaConf.create(composed(name)))
+
+
+def test_the_twins_differ_only_in_mode_name_and_folder():
+    ours, verls = leaves(composed("cpu/countdown")), leaves(composed("cpu/countdown_verl_sync"))
+    assert ours.keys() == verls.keys()
+    assert {key for key in ours if ours[key] != verls[key]} == {
+        "trainer.v1.trainer_mode",
+        "trainer.experiment_name",
+        "actor_rollout_ref.rollout.trace.experiment_name",  # verl derives it
+        "trainer.default_local_dir",
+    }
+    assert (ours["trainer.v1.trainer_mode"], verls["trainer.v1.trainer_mode"]) == ("tailsieve", "sync")
+
+
+def test_recipes_of_the_current_folder_come_first(tmp_path, monkeypatch):
+    mine = tmp_path / "recipes" / "cpu"
+    mine.mkdir(parents=True)
+    (mine / "mine.yaml").write_text(
+        "# @package _global_\ndefaults: [countdown, _self_]\ndata: {train_batch_size: 16}\n", encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert composed("cpu/mine")["data"]["train_batch_size"] == 16
+    assert "cpu/mine" in train.recipe_names()
