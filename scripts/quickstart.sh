@@ -26,7 +26,7 @@ run() {
     echo "quickstart: done in $((SECONDS - started)) s"
 }
 
-tailsieve doctor --brief
+tailsieve doctor
 python examples/countdown/build.py --out outputs/demo
 run verl_sync cpu/countdown_verl_sync "$@"
 run tailsieve cpu/countdown "$@"

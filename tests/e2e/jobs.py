@@ -1,4 +1,4 @@
-"""Real verl jobs in processes of their own, on a barely trained model, for tests that look at what they leave behind."""
+"""Real verl jobs in processes of their own, for tests that look at what they leave behind."""
 
 import json
 import os

@@ -16,7 +16,7 @@ CORE = f"{PACKAGE}.routing"
 NOT_IN_CORE = ("torch", "ray", "verl", "vllm", "time", "random", "asyncio")
 ENGINES = ("verl", "vllm")
 MAY_IMPORT_ENGINES = ("rollout", "engines", "platforms", "algorithms")
-MAY_IMPORT_ENGINES_LATE = ("plugin", "doctor", "versions")
+MAY_IMPORT_ENGINES_LATE = ("plugin", "doctor", "versions", "train")
 
 
 @dataclass(frozen=True)

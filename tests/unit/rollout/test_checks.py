@@ -1,0 +1,87 @@
+"""What is refused from verl's configuration, before Ray starts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import verl
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.rollout.checks import check_config, check_data, make_policy, setup_of
+
+CONFIGS = str(Path(verl.__file__).parent / "trainer" / "config")
+
+
+def _config(*overrides: str) -> DictConfig:
+    base = ["trainer.use_v1=true", "data.train_batch_size=64", "actor_rollout_ref.rollout.name=vllm"]
+    base += ["actor_rollout_ref.rollout.n=8", "actor_rollout_ref.rollout.tensor_model_parallel_size=1"]
+    base += ["trainer.n_gpus_per_node=8"]
+    with initialize_config_dir(CONFIGS, version_base=None):
+        return compose("ppo_trainer", [*base, *overrides])
+
+
+def _own(key: str, value: Any) -> str:
+    return f"++trainer.v1.tailsieve.{key}={value}"
+
+
+def test_verls_own_defaults_with_one_override_are_accepted() -> None:
+    config = _config("trainer.v1.trainer_mode=tailsieve")
+    settings = check_config(config)
+    policy = make_policy(settings, setup_of(config))
+    assert policy.initial(policy.start(setup_of(config))).q == 4
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ([_own("allocation", "{initial_groups:64,initial_replicas:2}")], r"initial_groups=64: q must be between 0"),
+        ([_own("allocation", "{initial_groups:-1,initial_replicas:2}")], r"initial_groups=-1"),
+        ([_own("allocation", "{initial_groups:4,initial_replicas:8}")], r"initial_replicas=8: m must be between 0"),
+        ([_own("allocation", "{initial_groups:4,initial_replicas:0}")], r"both must be 0"),
+        (["actor_rollout_ref.rollout.n=1"], r"actor_rollout_ref.rollout.n=1: a group needs at least 2"),
+        (["actor_rollout_ref.rollout.max_num_seqs=64"], r"max_num_seqs=64: at allocation .* set it to 86 or more"),
+        (["++algorithm.filter_groups.enable=true"], r"algorithm.filter_groups.enable=True: DAPO group filtering"),
+        (["++skip.rollout_tq.enable=true"], r"skip.rollout_tq.enable=True"),
+        (["actor_rollout_ref.rollout.name=sglang"], r"rollout.name='sglang': must be one of vllm"),
+        (["actor_rollout_ref.rollout.full_determinism=true"], r"full_determinism=True: .*sampling.seed"),
+        (["actor_rollout_ref.rollout.router_config_path=x.yaml"], r"router_config_path='x.yaml': mode tailsieve"),
+        (["++actor_rollout_ref.rollout.agent.agent_loop_manager_class=a.B"], r"agent_loop_manager_class='a.B'"),
+        (["trainer.use_v1=false"], r"trainer.use_v1=False"),
+        ([_own("policy", "magic")], r"policy='magic'"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(overrides: list[str], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        check_config(_config(*overrides))
+
+
+def test_room_is_asked_for_the_worst_reachable_allocation() -> None:
+    allocation = _own("allocation", "{initial_groups:32,initial_replicas:1}")
+    with pytest.raises(SettingsError, match="set it to 256 or more"):
+        check_config(_config(allocation, "actor_rollout_ref.rollout.max_num_seqs=255"))
+    check_config(_config(allocation, "actor_rollout_ref.rollout.max_num_seqs=256"))
+
+
+def test_untried_features_are_warned_of_once_each(caplog: pytest.LogCaptureFixture) -> None:
+    check_config(_config("actor_rollout_ref.model.lora_rank=8"))
+    assert [r.message for r in caplog.records if "LoRA" in r.message] == [
+        "trainer mode tailsieve was not tested with LoRA"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "reserve", "extra", "message"),
+    [
+        (["raw_prompt", "__rollout_n__"], 999, 64, {}, "__rollout_n__"),
+        (["raw_prompt"], 999, 64, {"replay_lengths": "lengths"}, "replay_lengths='lengths': .* no such column"),
+        (["raw_prompt"], 127, 64, {}, "data.train_batch_size=64: .*127 prompts, 64 of them reserved.* needs 128"),
+    ],
+)
+def test_data_that_cannot_do_is_refused(
+    columns: list[str], rows: int, reserve: int, extra: dict[str, str], message: str
+) -> None:
+    config = _config(*(_own(key, value) for key, value in extra.items()))
+    with pytest.raises(SettingsError, match=message):
+        check_data(check_config(config), setup_of(config), columns, rows, reserve)
