@@ -96,4 +96,4 @@ def activate() -> None:
             _install(part)
 
 
-activate()
+_attempt("activation", activate)

@@ -1,13 +1,13 @@
 """Reward of the countdown walk, for ``reward.custom_reward_function.path=examples/countdown/reward.py``.
 
-verl decodes a response with ``skip_special_tokens=True``, so that ``<end>`` is already gone here. This file imports
+verl decodes a response with ``skip_special_tokens=True``, so that ``<|im_end|>`` is already gone here. This file imports
 nothing of ours: verl loads it by its path, alone.
 """
 
 import re
 from typing import Any
 
-_LAST_ANSWER = re.compile(r"(?:^|\s)answer (\d+)(?:\s*<end>)?\s*$")
+_LAST_ANSWER = re.compile(r"(?:^|\s)answer (\d+)(?:\s*<\|im_end\|>)?\s*$")
 
 
 def compute_score(

@@ -4,8 +4,8 @@ A prompt reads ``start 37 step 3 times 12`` and asks for ``(37 + 3 * 12) % 100``
 a time while an index counts down to 1, so that *when to stop* is a local decision that a tiny model can learn. It is
 written in one of two styles, announced by its first word:
 
-    brief 12 : 40 11 : 43 ... 1 : 73 answer 73 <end>                      3 tokens a step
-    steps 12 : 37 + 3 = 40 11 : 40 + 3 = 43 ... answer 73 <end>           7 tokens a step
+    brief 12 : 40 11 : 43 ... 1 : 73 answer 73 <|im_end|>                      3 tokens a step
+    steps 12 : 37 + 3 = 40 11 : 40 + 3 = 43 ... answer 73 <|im_end|>           7 tokens a step
 
 Now and then a response doubts itself (``wait``) and walks again; its last answer counts. Lengths therefore vary
 between prompts (the number of steps) and between samples of one prompt (the style, the doubts).
@@ -26,8 +26,8 @@ from transformers import PreTrainedTokenizerFast
 
 DATA_SOURCE = "tailsieve/countdown"  # not a name that verl scores by itself: a forgotten reward function fails loudly
 RESPONSE_CAP = 384  # response tokens; 1 to 2 percent of the responses run into it
-PROMPT_CAP = 16  # prompt tokens allowed; a prompt has PROMPT_TOKENS with its chat template
-PROMPT_TOKENS = 9
+PROMPT_CAP = 32  # prompt tokens allowed; a prompt has PROMPT_TOKENS with its chat template
+PROMPT_TOKENS = 14
 
 MODULUS = 100
 MAX_STEP = 9
@@ -39,15 +39,15 @@ STEPS_STYLE_SHARE = 0.4  # of the demonstrated walks
 SLIP = {"brief": 0.07, "steps": 0.02}  # chance that a demonstrated step is wrong: sets the accuracy before RL
 WAIT = 0.12  # chance that a demonstration walks again after its answer
 
-SPECIAL_TOKENS = ("<pad>", "<end>", "<user>", "<bot>", "<sys>")
+# verl's token builder for the Qwen family needs ChatML: "<|im_end|>" ends a turn, and a line break is one token.
+SPECIAL_TOKENS = ("<pad>", "<|im_start|>", "<|im_end|>")
+CHAT_WORDS = ("user", "assistant", "system", "\n")
 NUMBERS = 512
 WORDS = ("start", "step", "times", "brief", "steps", ":", "+", "=", "answer", "wait")
 CHAT_TEMPLATE = (
     "{% for m in messages %}"
-    "{% if m['role'] == 'user' %}<user> {{ m['content'] }} <end> "
-    "{% elif m['role'] == 'system' %}<sys> {{ m['content'] }} <end> "
-    "{% else %}<bot> {{ m['content'] }} <end> {% endif %}"
-    "{% endfor %}{% if add_generation_prompt %}<bot>{% endif %}"
+    "<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 
 
@@ -72,20 +72,26 @@ class Walk:
     @property
     def prompt_words(self) -> list[str]:
         """The prompt as the chat template renders it, up to where the response begins."""
-        return ["<user>", *self.prompt.split(), "<end>", "<bot>"]
+        return [
+            *("<|im_start|>", "user", "\n"),
+            *self.prompt.split(),
+            *("<|im_end|>", "\n", "<|im_start|>", "assistant", "\n"),
+        ]
 
 
 def build_tokenizer() -> PreTrainedTokenizerFast:
-    """Return the tokenizer: one token a whitespace-separated word, 528 tokens in all, chat template included."""
-    words = [*SPECIAL_TOKENS, "<unk>", *map(str, range(NUMBERS)), *WORDS]
+    """Return the tokenizer: one token a word or line break, 530 tokens in all, chat template included."""
+    words = [*SPECIAL_TOKENS, "<unk>", *map(str, range(NUMBERS)), *WORDS, *CHAT_WORDS]
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split("\n", "isolated"), pre_tokenizers.Split(" ", "removed")]
+    )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="<pad>",
-        eos_token="<end>",
+        eos_token="<|im_end|>",
         unk_token="<unk>",
-        additional_special_tokens=["<user>", "<bot>", "<sys>"],
+        additional_special_tokens=["<|im_start|>"],
         padding_side="left",
         model_max_length=1024,
         clean_up_tokenization_spaces=False,
@@ -150,7 +156,7 @@ def demonstration(rng: random.Random, walk: Walk, cap: int) -> list[str]:
             value = after
         words += ["answer", str(value)]
         if rng.random() >= WAIT:
-            words.append("<end>")
+            words.append("<|im_end|>")
             break
         words.append("wait")
     return words[:cap]

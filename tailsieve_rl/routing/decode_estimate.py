@@ -14,7 +14,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from tailsieve_rl.routing.decode_model import DecodeModel, fit_isotonic, isotonic
+from tailsieve_rl.routing.decode_model import DecodeModel, isotonic, model_of_curve
 from tailsieve_rl.routing.outcome import ResponseRecord
 
 Floats = NDArray[np.float64]
@@ -96,12 +96,11 @@ def estimate(steps: Iterable[Sequence[Decoding]], draft_depth: int = 0) -> Estim
     exposures = [t.exposure(knots) for t in timelines]
     seen = np.sum([x.sum(axis=0) for x in exposures], axis=0) > 0
     knots, exposures = knots[seen], [x[:, seen] for x in exposures]
-    speed, weights = _fit(exposures, timelines)
-    fitted = fit_isotonic(zip(knots.tolist(), (1.0 / speed).tolist(), weights.tolist(), strict=True), draft_depth)
+    speed = _fit(exposures, timelines)
     tokens = np.concatenate([t.tokens for t in timelines])
     error = np.concatenate([x @ speed for x in exposures]) - tokens
     residual = float(np.sqrt((error**2 / np.maximum(tokens, 1.0)).sum() / tokens.sum()))
-    return Estimate(fitted, residual, int(tokens.sum()))
+    return Estimate(model_of_curve(knots, 1.0 / speed, draft_depth), residual, int(tokens.sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +133,8 @@ class _Timeline:
         return np.maximum(shared, 0.0)
 
 
-def _fit(exposures: Sequence[Floats], timelines: Sequence[_Timeline]) -> tuple[Floats, Floats]:
-    """Non-increasing speed at each knot, tokens per second, and the weight of its evidence."""
+def _fit(exposures: Sequence[Floats], timelines: Sequence[_Timeline]) -> Floats:
+    """Non-increasing speed at each knot, tokens per second."""
     size = exposures[0].shape[1]
     normal, right = np.zeros((size, size)), np.zeros(size)
     for exposure, line in zip(exposures, timelines, strict=True):
@@ -147,7 +146,7 @@ def _fit(exposures: Sequence[Floats], timelines: Sequence[_Timeline]) -> tuple[F
     evidence = np.diag(normal)
     ridge = 1e-9 * evidence.mean()
     speed = -isotonic(-np.linalg.solve(normal + ridge * np.eye(size), right), evidence + ridge)
-    return np.maximum(speed, speed[0] * 1e-3), evidence + ridge
+    return np.maximum(speed, speed[0] * 1e-3)
 
 
 def _timeline(requests: Sequence[Decoding]) -> _Timeline:

@@ -136,8 +136,6 @@ def isotonic(values: ArrayLike, weights: ArrayLike) -> Floats:
 def fit_isotonic(samples: Iterable[tuple[int, float, float]], draft_depth: int = 0) -> DecodeModel:
     """The non-decreasing tau nearest to samples, in weighted least squares.
 
-    If no sample has b = 1, tau(1) is taken to be tau at the smallest b: too slow rather than too fast.
-
     Args:
         samples: (b, seconds per token, weight); those of one b are averaged. Tokens are a good weight.
         draft_depth: depth that the samples were taken at.
@@ -151,7 +149,16 @@ def fit_isotonic(samples: Iterable[tuple[int, float, float]], draft_depth: int =
     b, place = np.unique(taken[:, 0], return_inverse=True)
     weights = np.bincount(place, taken[:, 2])
     tau = isotonic(np.bincount(place, taken[:, 1] * taken[:, 2]) / weights, weights)
-    points = [DecodePoint(int(at), float(tau_s), draft_depth) for at, tau_s in zip(b, tau, strict=True)]
+    return model_of_curve(b, tau, draft_depth)
+
+
+def model_of_curve(b: ArrayLike, tau_s: ArrayLike, draft_depth: int = 0) -> DecodeModel:
+    """The model through the points of a curve, b ascending.
+
+    If the curve begins above b = 1, tau(1) is taken to be tau at the smallest b: too slow rather than too fast.
+    """
+    curve = zip(np.asarray(b, int).tolist(), np.asarray(tau_s, float).tolist(), strict=True)
+    points = [DecodePoint(at, tau, draft_depth) for at, tau in curve]
     if points[0].b > 1:
         points.insert(0, DecodePoint(1, points[0].tau_s, draft_depth))
     return DecodeModel(tuple(points))

@@ -60,7 +60,7 @@ def run_job(
     *,
     env: dict[str, str] | None = None,
     kill_when: Callable[[Path], bool] | None = None,
-    timeout_s: float = 500,
+    timeout_s: float = 800,
 ) -> Job:
     """Run a job to its end, or until `kill_when(out)` holds; nothing of it is left running.
 

@@ -50,7 +50,7 @@ def test_the_training_prompt_is_what_the_chat_template_renders(tokenizer):
     messages = [{"role": "user", "content": walk.prompt}]
     ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
     assert ids == tokenizer.convert_tokens_to_ids(walk.prompt_words)
-    assert len(ids) == task.PROMPT_TOKENS == 9
+    assert len(ids) == task.PROMPT_TOKENS == 14
     assert tokenizer.unk_token_id not in ids
 
 
@@ -61,14 +61,14 @@ def test_every_word_of_a_demonstration_is_one_token(tokenizer):
         ["0", "1", "wait", *words]
     )
     assert tokenizer.unk_token_id not in tokenizer.convert_tokens_to_ids(words)
-    assert len(tokenizer) == 528
+    assert len(tokenizer) == 530
 
 
 @pytest.mark.parametrize(
     ("text", "right"),
     [
         ("brief 1 : 73 answer 73", 1.0),
-        ("brief 1 : 73 answer 73 <end>", 1.0),
+        ("brief 1 : 73 answer 73 <|im_end|>", 1.0),
         ("answer 73", 1.0),
         ("brief 1 : 72 answer 72", 0.0),
         ("brief 1 : 72 answer 72 wait brief 1 : 73 answer 73", 1.0),
@@ -93,8 +93,8 @@ def test_a_demonstration_without_slips_is_right_if_it_ends_and_wrong_if_it_is_cu
         walk = task.Walk(rng.randrange(100), rng.randint(1, 9), rng.randint(2, 60))
         words = task.demonstration(rng, walk, cap=384)
         text = tokenizer.decode(tokenizer.convert_tokens_to_ids(words), skip_special_tokens=True)
-        ended = words[-1] == "<end>"
-        assert "<end>" not in text and len(words) <= 384
+        ended = words[-1] == "<|im_end|>"
+        assert "<|im_end|>" not in text and len(words) <= 384
         assert score(text, str(walk.truth)) == float(ended)
         seen.add((ended, "wait" in words, words[0]))
     assert {(True, False, "brief"), (True, True, "brief"), (True, False, "steps"), (False, False, "steps")} <= seen
@@ -108,7 +108,7 @@ def test_verl_loads_the_reward_by_its_path_and_decodes_the_end_away(tokenizer):
     custom = {"path": str(FOLDER / "reward.py"), "name": "compute_score"}
     manager = {"source": "register", "name": "naive"}
     config = OmegaConf.create({"reward": {"custom_reward_function": custom, "reward_manager": manager}})
-    words = ["brief", "1", ":", "40", "answer", "40", "<end>", "<pad>", "<pad>"]
+    words = ["brief", "1", ":", "40", "answer", "40", "<|im_end|>", "<pad>", "<pad>"]
     data = DataProto.from_dict(
         tensors={
             "responses": _row(tokenizer.convert_tokens_to_ids(words)),
@@ -203,9 +203,9 @@ def test_the_build_writes_what_verl_reads(tmp_path):
     run_build(tmp_path, "--steps", "2")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
     config = AutoConfig.from_pretrained(tmp_path / "model")
-    assert config.vocab_size == len(tokenizer) == 528
+    assert config.vocab_size == len(tokenizer) == 530
     assert (config.eos_token_id, config.pad_token_id) == (tokenizer.eos_token_id, tokenizer.pad_token_id)
-    assert tokenizer.eos_token == "<end>" and "<bot>" in tokenizer.chat_template
+    assert tokenizer.eos_token == "<|im_end|>" and "<|im_start|>" in tokenizer.chat_template
     assert (tmp_path / "model" / "generation_config.json").is_file()
     for split in ("train", "val"):
         table = pq.read_table(tmp_path / f"{split}.parquet")

@@ -58,7 +58,7 @@ def steps_of(tau_of, seed, *, jitter=0.0, stagger_s=0.0, accepted=None, replica_
     [
         pytest.param({"jitter": 0.15}, id="jitter"),
         pytest.param({"jitter": 0.15, "stagger_s": 0.4}, id="staggered starts"),
-        pytest.param({"jitter": 0.1, "replica_sd": 0.02}, id="uneven replicas"),
+        pytest.param({"jitter": 0.1, "replica_sd": 0.04}, id="uneven replicas"),
         pytest.param({"jitter": 0.1, "abort_at": 0.9}, id="aborted at the cutoff"),
     ],
 )
@@ -68,7 +68,7 @@ def test_tau_is_recovered_within_five_per_cent_from_eight_noisy_steps(shape, noi
     seen = BATCH_SIZES[4:] if "abort_at" in noise else BATCH_SIZES
     assert fit.model.tau(seen) == pytest.approx(tau_of(seen), rel=0.05)
     assert np.mean(np.abs(fit.model.tau(seen) / tau_of(seen) - 1)) < 0.02
-    assert 0 < fit.residual < 0.05
+    assert 0 < fit.residual < 0.08
 
 
 def test_tau_under_speculation_is_seconds_per_accepted_token_at_that_depth():
