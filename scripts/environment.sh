@@ -29,11 +29,11 @@ environment() {
     local package=".[$(paste -sd, <<<"$extras")]"
     if [ "$engine" = gpu ]; then
         environment_install "verl, vLLM and tailsieve-rl (minutes, the first time)" \
-            uv pip install --editable "$package"
+            uv pip install --compile-bytecode --editable "$package"
     else
         environment_install "PyTorch $TORCH for the CPU" environment_torch
         environment_install "verl, vLLM for the CPU, and tailsieve-rl (minutes, the first time)" \
-            uv pip install --override requirements/overrides.txt --editable "$package"
+            uv pip install --compile-bytecode --override requirements/overrides.txt --editable "$package"
     fi
     printf '%s\n' "$key" "$extras" >"$STAMP"
     echo "environment: ready after $((SECONDS - started)) s"

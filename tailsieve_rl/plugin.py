@@ -89,7 +89,7 @@ def _cpu_platform() -> None:
 
 
 def activate() -> None:
-    """Register everything; safe to call again."""
+    """Register everything, once in a process."""
     if _attempt("post-import hooks", lambda: importlib.import_module("wrapt")):
         _attempt("cpu platform", _cpu_platform)
         for part in PARTS:

@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 import torch.nn.functional as F
-from task import BLOCK, DATA_SOURCE, MAX_STEP, MODULUS, Walk, build_tokenizer, demonstration, draw_walks
+from task import BLOCK, DATA_SOURCE, MAX_STEP, MODULUS, PROMPT_TOKENS, Walk, build_tokenizer, demonstration, draw_walks
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils import logging as transformers_logging
 
 SMOKE_STEPS = 20
 BATCH_TOKENS = 1024
-DOCUMENT_CAP = 500  # response tokens of a demonstration: two fit a batch; above the cap of the rollouts
+DOCUMENT_CAP = BATCH_TOKENS // 2 - PROMPT_TOKENS  # response tokens of a demonstration: two fit a batch
 LEARNING_RATE, WARMUP_STEPS, FINAL_LR_SHARE = 2e-3, 40, 0.05
 SHORT_TIMES, ALL_TIMES = (2, 24), (2, 160)  # ranges of `times` in the demonstrations
 SHORT_ONLY_UNTIL, SHORT_SHARE = 0.25, 0.5  # the first quarter is short only, then half

@@ -1,6 +1,7 @@
 """The table that the quickstart ends with: runs side by side, from their result files."""
 
 import json
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median, quantiles
@@ -32,6 +33,8 @@ def table(folders: Sequence[str | Path]) -> str:
     runs = [read_run(folder) for folder in folders]
     rows = [("", [summary["mode"] for summary, _ in runs])]
     rows += [(name, [value(summary, steps) for summary, steps in runs]) for name, value in _ROWS]
+    first = runs[0][1]
+    rows.insert(3, ("  relative to the first run, step by step (95 %)", [_relative(steps, first) for _, steps in runs]))
     names = [name for name, _ in rows]
     width = max(map(len, names))
     widths = [max(len(cells[i]) for _, cells in rows) for i in range(len(runs))]
@@ -46,6 +49,17 @@ def _generation_time(summary: dict[str, Any], steps: list[dict[str, Any]]) -> st
     times = [step["gen_time_s"] for step in steps]
     low, _, high = quantiles(times, n=4) if len(times) > 1 else (times[0],) * 3
     return f"{median(times):.2f} ({low:.2f}-{high:.2f})"
+
+
+def _relative(steps: list[dict[str, Any]], baseline: list[dict[str, Any]]) -> str:
+    """Median ratio of generation time to the baseline's at the same step, and its bootstrap interval over steps."""
+    times = {step["step"]: step["gen_time_s"] for step in baseline}
+    ratios = [step["gen_time_s"] / times[step["step"]] for step in steps if step["step"] in times]
+    if steps is baseline or not ratios:
+        return "-"
+    rng = random.Random(0)
+    medians = sorted(median(rng.choices(ratios, k=len(ratios))) for _ in range(2000))
+    return f"{median(ratios):.2f} ({medians[50]:.2f}-{medians[1949]:.2f})"
 
 
 def _over_steps(key: str) -> Callable[[dict[str, Any], list[dict[str, Any]]], str]:

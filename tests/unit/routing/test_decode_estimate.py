@@ -105,7 +105,7 @@ def test_requests_whose_tokens_are_not_known_still_count_as_running():
     assert estimate(steps).model.tau(BATCH_SIZES) == pytest.approx(tau_of(BATCH_SIZES), rel=0.02)
 
 
-def test_the_order_of_requests_does_not_matter():
+def test_the_order_of_a_steps_requests_does_not_matter():
     steps = steps_of(SHAPES["rises straight"], seed=4, jitter=0.1)
     assert estimate([step[::-1] for step in steps]).model.table(60) == pytest.approx(estimate(steps).model.table(60))
 
