@@ -175,6 +175,7 @@ class Coordinator:
         uid: str,
         session: int,
         attempt: int,
+        retry: int,
         tokens: int,
         versions: tuple[int | None, int | None],
         first_token_s: float | None,
@@ -185,12 +186,13 @@ class Coordinator:
             uid: its group.
             session: which of the group's responses.
             attempt: the attempt it was generated in.
+            retry: which try within the attempt; a try that was given up is refused.
             tokens: its length.
             versions: first and last weight version that its tokens were sampled under.
             first_token_s: seconds from dispatch to the first token, if known.
         """
         run = self._run
-        if run is None or not run.accepts(uid, attempt):
+        if run is None or not run.accepts(uid, attempt) or run.replica_of(uid, session, retry) is None:
             if run is not None:
                 run.refused += 1
             return Verdict.REFUSED

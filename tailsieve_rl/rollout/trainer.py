@@ -60,6 +60,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         self._controller_s = 0.0
         self._warmup_s = 0.0
         self._saved_step: int | None = None
+        self._dead: set[str] = set()
 
     # ------------------------------------------------------------------ set-up
 
@@ -141,6 +142,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         return {}
 
     def on_sample_end(self) -> None:
+        self._leave_out_dead_replicas()
         super().on_sample_end()
         outcome = self.replay_buffer.outcome
         started = time.perf_counter()
@@ -162,11 +164,10 @@ class PPOTrainerTailSieve(PPOTrainerSync):
 
     def on_step_end(self) -> None:
         """Update the engines' weights. If an engine is gone, save the finished step and stop: verl would call it."""
-        alive = ray.get(self.coordinator.alive.remote())
-        if len(alive) < len(self.replicas):
+        if self._dead:
             self._save_unless_saved()
             raise StepFailed(
-                f"replica {', '.join(set(self.replicas) - set(alive))} died in step {self.global_steps}; the step was "
+                f"replica {', '.join(sorted(self._dead))} died in step {self.global_steps}; the step was "
                 f"completed on the others and saved in {self._checkpoint_folder()}: trainer.resume_mode=auto goes on"
             )
         super().on_step_end()
@@ -203,6 +204,13 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         )
 
     # ------------------------------------------------------------------ inside
+
+    def _leave_out_dead_replicas(self) -> None:
+        """verl would put them to sleep like the others."""
+        self._dead = set(self.replicas) - set(ray.get(self.coordinator.alive.remote()))
+        gone = [r for r in self.llm_server_manager.get_replicas() if r.server_address in self._dead]
+        if gone:
+            self.checkpoint_manager.remove_replicas(gone)
 
     def _warm_up(self) -> None:
         """One rollout of the reserved prompts on all replicas; its slowest groups are the first step's tail set."""

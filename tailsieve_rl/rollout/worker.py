@@ -144,6 +144,7 @@ class TailSieveAgentLoopWorker(_VerlWorker):
             response.uid,
             response.session,
             response.attempt,
+            response.retry,
             sum(len(o.response_ids) for o in outputs),
             _weight_versions(outputs),
             response.first_token_s,

@@ -10,7 +10,6 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
 from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
 from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
 from verl.experimental.agent_loop.tool_parser import FunctionCall, ToolParser
-from verl.tools.function_tool import function_tool
 
 from tailsieve_rl.rollout.context import RESPONSE, ResponseContext
 
@@ -36,16 +35,6 @@ class SaboteurAgentLoop(SingleTurnAgentLoop):
         if step == 2 and _first_time("killed"):
             ray.kill(ray.get_actor("vllm_server_0_0"))
         return await super().run(sampling_params, **kwargs)
-
-
-@function_tool
-def note(text: str) -> str:
-    """Take a note.
-
-    Args:
-        text: what to note.
-    """
-    return f"noted {text}"
 
 
 @ToolParser.register("always")

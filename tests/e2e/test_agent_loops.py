@@ -58,7 +58,7 @@ def multi_turn(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
         "actor_rollout_ref.rollout.multi_turn.enable=true",
         "actor_rollout_ref.rollout.multi_turn.format=always",
         "actor_rollout_ref.rollout.multi_turn.max_assistant_turns=2",
-        f"actor_rollout_ref.rollout.multi_turn.function_tool_path={ROOT}/tests/e2e/agent_loops.py",
+        f"actor_rollout_ref.rollout.multi_turn.function_tool_path={ROOT}/tests/e2e/tools.py",
     )
 
 

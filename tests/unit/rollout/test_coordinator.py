@@ -68,9 +68,9 @@ class _Step:
         acquired = await self.coordinator.acquire(call, uid, session, attempt, retry, 3)
         return None if acquired is None else acquired[0]
 
-    async def finish(self, uid: str, session: int, attempt: int = 1, tokens: int = 7) -> Verdict:
-        await self.coordinator.release(f"{uid}.{session}.0.0", tokens)
-        return await self.coordinator.response_finished(uid, session, attempt, tokens, (VERSION, VERSION), 0.1)
+    async def finish(self, uid: str, session: int, attempt: int = 1, retry: int = 0, tokens: int = 7) -> Verdict:
+        await self.coordinator.release(f"{uid}.{session}.{retry}.0", tokens)
+        return await self.coordinator.response_finished(uid, session, attempt, retry, tokens, (VERSION, VERSION), 0.1)
 
     async def run_group(self, uid: str, attempt: int = 1) -> None:
         for session in (0, 1):
@@ -87,6 +87,7 @@ def test_a_step_ends_with_its_groups_and_leaves_the_slowest_over() -> None:
         await step.acquire("z", 0)
         for uid, attempt in (("y", 1), ("t", 2), ("x", 1)):
             await step.run_group(uid, attempt)
+        await asyncio.sleep(0.01)
         await coordinator.release("z.0.0.0", 4)
         outcome = await asyncio.wait_for(coordinator.wait_step(), 1)
         assert step.engines["b"].aborted == ["z.0.0.0"]
@@ -178,6 +179,19 @@ def test_a_failed_response_is_retried_within_the_bound_and_then_fails_the_step()
     asyncio.run(scenario())
 
 
+def test_a_try_that_was_given_up_is_refused_when_it_finishes_after_all() -> None:
+    async def scenario() -> None:
+        step = _Step()
+        coordinator = await step.begin()
+        await step.acquire("x", 0)
+        assert await coordinator.response_failed("x", 0, 1, 0, "boom", False)
+        await step.acquire("x", 0, retry=1)
+        assert await step.finish("x", 0) is Verdict.REFUSED
+        assert await step.finish("x", 0, retry=1) is Verdict.WAITING
+
+    asyncio.run(scenario())
+
+
 def test_after_a_replica_died_its_responses_go_to_another_one() -> None:
     async def scenario() -> None:
         step = _Step()
@@ -195,7 +209,7 @@ def test_a_response_of_other_weights_fails_the_step() -> None:
         step = _Step()
         coordinator = await step.begin()
         await step.acquire("x", 0)
-        verdict = await coordinator.response_finished("x", 0, 1, 5, (VERSION - 1, VERSION), None)
+        verdict = await coordinator.response_finished("x", 0, 1, 0, 5, (VERSION - 1, VERSION), None)
         assert verdict is Verdict.REFUSED
         with pytest.raises(StepFailed, match=r"weight versions \(3, 4\)"):
             await coordinator.wait_step()
