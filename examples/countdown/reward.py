@@ -1,7 +1,7 @@
 """Reward of the countdown walk, for ``reward.custom_reward_function.path=examples/countdown/reward.py``.
 
-verl decodes a response with ``skip_special_tokens=True``, so that ``<|im_end|>`` is already gone here. This file imports
-nothing of ours: verl loads it by its path, alone.
+verl decodes a response with ``skip_special_tokens=True``, so that ``<|im_end|>`` is already gone here. This file
+imports nothing of ours: verl loads it by its path, alone.
 """
 
 import re

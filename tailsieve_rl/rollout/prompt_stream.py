@@ -74,19 +74,25 @@ class PromptStream:
         return {"epoch": self._epoch, "position": self._position, "reserve": self._reserve}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on from a saved state. Only forward: a new stream replays the sampler's epochs up to it.
+        """Go on from a saved state. One that verl's own loader saved says nothing here: the trainer seeks instead.
 
         Raises:
             ValueError: if the reserve differs, since the order would then hold other prompts.
         """
+        if "reserve" not in state:
+            return
         if state["reserve"] != self._reserve:
             raise ValueError(
                 f"the checkpoint kept {state['reserve']} prompts back for the warm-up, this run {self._reserve}: "
                 "resume with the same data.train_batch_size and trainer.v1.tailsieve.warmup"
             )
-        while self._epoch < state["epoch"]:
+        self.seek(state["epoch"], state["position"])
+
+    def seek(self, epoch: int, position: int) -> None:
+        """Stand after `position` prompts of an epoch. Only forward: the sampler's epochs are replayed up to it."""
+        while self._epoch < epoch:
             self._next_epoch()
-        self._position = state["position"]
+        self._position = min(position, len(self._order))
 
     def rewind(self, state: dict[str, int]) -> None:
         """Stand where an earlier state stood, to be saved so: the draws of a step that failed. It draws no more."""

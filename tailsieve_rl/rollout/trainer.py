@@ -275,19 +275,28 @@ class PPOTrainerTailSieve(PPOTrainerSync):
 
     def _load_checkpoint(self) -> None:
         super()._load_checkpoint()
-        if self.global_steps == 0 and not os.path.exists(self._checkpoint_folder()):
+        resume = self.config.trainer.resume_mode
+        folder = self.config.trainer.resume_from_path if resume == "resume_path" else self._checkpoint_folder()
+        if resume == "disable" or not os.path.isdir(folder):
             return
         self._saved_step = self.global_steps
-        folder = self._checkpoint_folder()
-        if self.config.trainer.resume_mode == "resume_path":
-            folder = self.config.trainer.resume_from_path
         state = load_state(folder)
         if state is None:
-            raise StepFailed(
-                f"{folder} was written by another trainer mode: it holds no tail set. Resume it in that mode, or start "
-                "from its weights (actor_rollout_ref.model.path) with trainer.resume_mode=disable"
-            )
+            self._take_over()
+            return
         if state.policy != self.policy.name:
             logger.warning("policy %s cannot continue the state of %s: it starts anew", self.policy.name, state.policy)
             state = RunState(state.ledger, state.tail, self.policy.name, self.policy.start(self.setup))
         self.state = state
+
+    def _take_over(self) -> None:
+        """Go on from a checkpoint of verl's synchronous trainer, which consumed N prompts a step in the same order."""
+        per_epoch = len(self.train_dataset) // self.setup.groups
+        epoch, step = divmod(self.global_steps, per_epoch)
+        logger.warning(
+            "the checkpoint of step %d was written by another trainer mode: going on in epoch %d after %d prompts",
+            self.global_steps,
+            epoch,
+            step * self.setup.groups,
+        )
+        self.train_dataloader.seek(epoch, step * self.setup.groups)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median, quantiles
@@ -87,8 +88,12 @@ _ROWS: tuple[tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], str]], 
 
 
 def main(folders: Sequence[str]) -> int:
-    """Print the table and where the numbers are."""
-    print(table(folders))
+    """Print the table and where the numbers are; 2 if a folder holds no run."""
+    try:
+        print(table(folders))
+    except RunFilesError as error:
+        print(f"tailsieve: error: {error}", file=sys.stderr)
+        return 2
     for folder in folders:
         print(f"{Path(folder) / 'summary.json'}")
     return 0

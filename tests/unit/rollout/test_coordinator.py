@@ -1,4 +1,4 @@
-"""The coordinator's events, with engines that answer at once: what is accepted, refused, aborted, retried, declared stuck.
+"""The coordinator's events, with engines that answer at once: what it accepts, refuses, aborts, retries.
 
 Real engines meet it in tests/e2e.
 """
@@ -173,7 +173,7 @@ def test_a_failed_response_is_retried_within_the_bound_and_then_fails_the_step()
         assert await coordinator.response_failed("x", 0, 1, 0, "boom", False)
         await step.acquire("x", 0, retry=1)
         assert not await coordinator.response_failed("x", 0, 1, 1, "boom", False)
-        with pytest.raises(StepFailed, match="response 0 of group x failed 2 times.*boom"):
+        with pytest.raises(StepFailed, match=r"response 0 of group x failed 2 times.*boom"):
             await coordinator.wait_step()
 
     asyncio.run(scenario())
