@@ -36,6 +36,7 @@ class StepRun:
         version: weight version of the step.
         started: monotonic time of the step's first dispatch.
         published: uids of groups that are in the queue.
+        retries: tries of responses that failed.
         refused: arrivals of older attempts that were turned away.
         pool_fallbacks: responses placed outside their pool, because it had no live replica.
         abort_s: seconds from the cutoff until every abort was verified.
@@ -49,6 +50,7 @@ class StepRun:
     started: float
     state: StepState = field(init=False)
     published: set[str] = field(default_factory=set)
+    retries: int = 0
     refused: int = 0
     pool_fallbacks: int = 0
     abort_s: float = 0.0
@@ -118,7 +120,8 @@ class StepRun:
         return verdict
 
     def response_retried(self, uid: str, session: int) -> None:
-        """Close the row of a try that failed."""
+        """A try failed: close its row, if it ever got a replica."""
+        self.retries += 1
         dispatch = self._current.get((uid, session))
         if dispatch is not None:
             dispatch.status, dispatch.end_s = ResponseStatus.RETRIED, self.now()
@@ -150,7 +153,7 @@ class StepRun:
             bulk_time_s=bulk_s,
             gen_time_s=max(tail_s, bulk_s),
             records=tuple(self._record(d) for d in self._dispatches),
-            retries=sum(d.status is ResponseStatus.RETRIED for d in self._dispatches),
+            retries=self.retries,
             refused=self.refused,
         )
 

@@ -154,13 +154,15 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         """One policy update; when its rollout cannot be completed, nothing of it counts and the run stops."""
         before, stream_before = self.state, self.train_dataloader.state_dict()
         try:
-            return super().step(metrics, timing_raw)
+            batch = super().step(metrics, timing_raw)
         except StepFailed:
             self.state = before
             self.train_dataloader.rewind(stream_before)
             self.global_steps -= 1
             self._save_unless_saved()
             raise
+        self._write_results(batch)
+        return batch
 
     def on_step_end(self) -> None:
         """Update the engines' weights. If an engine is gone, save the finished step and stop: verl would call it."""
@@ -180,11 +182,25 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         metrics["tailsieve/controller_ms"] = 1e3 * self._controller_s
         if self._warmup_s:
             metrics["tailsieve/warmup_s"], self._warmup_s = self._warmup_s, 0.0
-        version = global_steps - 1  # verl numbers the weights of step t as t - 1
-        stale = sum((tag["min_global_steps"], tag["max_global_steps"]) != (version, version) for tag in batch.tags)
+
+    # ------------------------------------------------------------------ inside
+
+    def _leave_out_dead_replicas(self) -> None:
+        """verl would put them to sleep like the others."""
+        self._dead = set(self.replicas) - set(ray.get(self.coordinator.alive.remote()))
+        gone = [r for r in self.llm_server_manager.get_replicas() if r.server_address in self._dead]
+        if gone:
+            self.checkpoint_manager.remove_replicas(gone)
+
+    def _write_results(self, batch: KVBatchMeta) -> None:
+        """Before the step's checkpoint, so that a run that is resumed from it has the step in its files."""
+        rows = [(key, tag) for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
+        scores = tq.kv_batch_get([key for key, _ in rows], batch.partition_id, ["rm_scores"])["rm_scores"]
+        version = self.global_steps - 1  # verl numbers the weights of step t as t - 1
+        stale = sum((tag["min_global_steps"], tag["max_global_steps"]) != (version, version) for _, tag in rows)
         outcome = self.replay_buffer.outcome
         self.files.add_step(
-            global_steps,
+            self.global_steps,
             outcome.records,
             {
                 "q": outcome.plan.q,
@@ -197,20 +213,11 @@ class PPOTrainerTailSieve(PPOTrainerSync):
                 "candidates": len(outcome.candidates),
                 "aborted_tokens": outcome.aborted_tokens,
                 "retries": outcome.retries,
-                "reward_mean": float(metrics["critic/score/mean"]),
+                "reward_mean": float(sum(row.sum() for row in scores.unbind()) / len(rows)),
                 "off_policy_trajectories": stale,
                 **response_lengths([n for group in outcome.consumed for n in group.lengths]),
             },
         )
-
-    # ------------------------------------------------------------------ inside
-
-    def _leave_out_dead_replicas(self) -> None:
-        """verl would put them to sleep like the others."""
-        self._dead = set(self.replicas) - set(ray.get(self.coordinator.alive.remote()))
-        gone = [r for r in self.llm_server_manager.get_replicas() if r.server_address in self._dead]
-        if gone:
-            self.checkpoint_manager.remove_replicas(gone)
 
     def _warm_up(self) -> None:
         """One rollout of the reserved prompts on all replicas; its slowest groups are the first step's tail set."""
