@@ -50,6 +50,7 @@ def test_a_recipe_is_verls_configuration_with_known_keys(name):
         "trainer.v1.tailsieve.",
     )
     keys = {
+        "actor_rollout_ref.rollout.agent.agent_loop_manager_class",
         "actor_rollout_ref.rollout.enable_sleep_mode",
         "ray_kwargs.ray_init.include_dashboard",
         "ray_kwargs.ray_init.num_gpus",
@@ -86,6 +87,8 @@ def test_the_trainer_mode_accepts_a_recipe(name):
 
 def test_the_twins_differ_only_in_mode_name_and_folder():
     ours, verls = leaves(composed("cpu/countdown")), leaves(composed("cpu/countdown_verl_sync"))
+    timed = verls.pop("actor_rollout_ref.rollout.agent.agent_loop_manager_class")
+    assert timed == "tailsieve_rl.rollout.timed.TimedAgentLoopManager", "measured, and otherwise verl's own rollout"
     assert ours.keys() == verls.keys()
     assert {key for key in ours if ours[key] != verls[key]} == {
         "trainer.v1.trainer_mode",
