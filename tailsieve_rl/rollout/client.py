@@ -19,6 +19,10 @@ class TailSieveClient(LLMServerClient):
     An aborted request raises GroupClosed, so that no agent loop can go on with a truncated response.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._handles: dict[str, ray.actor.ActorHandle] = {}
+
     async def generate(self, request_id: str, **kwargs: Any) -> TokenOutput:
         """Generate one turn on the replica of the response that this task runs for.
 
@@ -52,7 +56,7 @@ class TailSieveClient(LLMServerClient):
         response = RESPONSE.get()
         engine_id = ENGINE_ID.get()
         if isinstance(response, ResponseContext):
-            acquired = await self._load_balancer.acquire.remote(
+            replica = await self._load_balancer.acquire.remote(
                 engine_id,
                 response.uid,
                 response.session,
@@ -61,10 +65,12 @@ class TailSieveClient(LLMServerClient):
                 len(extra["prompt_ids"]),
             )
         else:
-            acquired = await self._load_balancer.acquire_validation.remote(engine_id)
-        if acquired is None:
+            replica = await self._load_balancer.acquire_validation.remote(engine_id)
+        if replica is None:
             raise GroupClosed
-        return acquired
+        if replica not in self._handles:
+            self._handles = await self._load_balancer.handles.remote()
+        return replica, self._handles[replica]
 
     def _release_server(self, server_id: str, request_id: str | None = None) -> None:
         """Nothing: generate() releases, since the coordinator must hear how many tokens came back."""

@@ -129,11 +129,11 @@ class Coordinator:
 
     async def acquire(
         self, call: str, uid: str, session: int, attempt: int, retry: int, prompt_tokens: int
-    ) -> tuple[str, Any] | None:
+    ) -> str | None:
         """Choose the replica of one generate call; all turns of a response stay on one replica.
 
         Returns:
-            (name, handle), or None if the attempt is over: the caller must end the response.
+            Its name, or None if the attempt is over: the caller must end the response.
         """
         run = self._run
         if run is None or not run.accepts(uid, attempt):
@@ -157,7 +157,7 @@ class Coordinator:
         run.call_started(call, uid, session, retry, replica, prompt_tokens)
         self._load[replica] += 1
         self._replica_of_call[call] = replica
-        return replica, self._servers[replica]
+        return replica
 
     async def release(self, call: str, tokens: int) -> None:
         """A generate call returned, with so many tokens, however it ended."""
@@ -254,12 +254,16 @@ class Coordinator:
         self._validated += 1
         self._validation_event.set()
 
-    async def acquire_validation(self, call: str) -> tuple[str, Any]:
+    async def acquire_validation(self, call: str) -> str:
         """Choose a replica for a validation call: all replicas, fewest calls in flight."""
         replica = min(self._alive(), key=lambda name: self._load[name])
         self._load[replica] += 1
         self._replica_of_call[call] = replica
-        return replica, self._servers[replica]
+        return replica
+
+    async def handles(self) -> dict[str, Any]:
+        """Every replica's actor handle, for a client to keep: unpacking one takes milliseconds."""
+        return self._servers
 
     # ------------------------------------------------------------------ inside
 

@@ -65,8 +65,7 @@ class _Step:
 
     async def acquire(self, uid: str, session: int, attempt: int = 1, retry: int = 0, turn: int = 0) -> str | None:
         call = f"{uid}.{session}.{retry}.{turn}"
-        acquired = await self.coordinator.acquire(call, uid, session, attempt, retry, 3)
-        return None if acquired is None else acquired[0]
+        return await self.coordinator.acquire(call, uid, session, attempt, retry, 3)
 
     async def finish(self, uid: str, session: int, attempt: int = 1, retry: int = 0, tokens: int = 7) -> Verdict:
         await self.coordinator.release(f"{uid}.{session}.{retry}.0", tokens)
@@ -242,7 +241,7 @@ def test_validation_goes_to_the_least_loaded_replica() -> None:
     async def scenario() -> None:
         coordinator = (step := _Step()).coordinator
         await coordinator.configure(*step.limits)
-        chosen = [(await coordinator.acquire_validation(f"v{i}"))[0] for i in range(4)]
+        chosen = [await coordinator.acquire_validation(f"v{i}") for i in range(4)]
         assert chosen == ["a", "b", "a", "b"]
 
     asyncio.run(scenario())
