@@ -7,6 +7,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from tailsieve_rl.config.settings import BLOCK, Settings, SettingsError, read_settings
+from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.routing.allocation import Allocation, check_allocation
 from tailsieve_rl.routing.policies import LeastLoaded, RoutingPolicy, Setup, TwoPool, Uniform, default_allocation
 from tailsieve_rl.routing.room import needed_room
@@ -17,6 +18,8 @@ logger = logging.getLogger(__name__)
 MODE = "tailsieve"
 ROLLOUTS = ("vllm",)
 ROLLOUT_N = "__rollout_n__"
+CONTROL_CALLS = 64
+"""Calls of a server that are kept free for aborts, statistics and weight updates."""
 
 
 def settings_block(config: DictConfig) -> Mapping[str, Any]:
@@ -49,6 +52,7 @@ def check_config(config: DictConfig) -> Settings:
         raise SettingsError("actor_rollout_ref.rollout.n", setup.responses, "a group needs at least 2 responses")
     allocation = starting_allocation(settings, setup)
     _check_room(config, settings, setup, allocation)
+    _check_agent_loop(config)
     _warn_untried(config, setup, allocation)
     return settings
 
@@ -147,6 +151,27 @@ def _check_room(config: DictConfig, settings: Settings, setup: Setup, allocation
             limit,
             f"at allocation {at} a replica must decode {needed} requests at once "
             f"({setup.groups} groups of {setup.responses} on {setup.replicas} replicas): set it to {needed} or more",
+        )
+    if needed > SERVER_MAX_CONCURRENCY - CONTROL_CALLS:
+        raise SettingsError(
+            "data.train_batch_size",
+            setup.groups,
+            f"at allocation {at} a replica's server must hold {needed} calls at once; it holds "
+            f"{SERVER_MAX_CONCURRENCY}, {CONTROL_CALLS} of them kept for control: use more replicas or fewer groups",
+        )
+
+
+def _check_agent_loop(config: DictConfig) -> None:
+    """An agent loop that nobody registered would fail in every response, after the models are loaded."""
+    agent = config.actor_rollout_ref.rollout.agent
+    known = {"single_turn_agent", "tool_agent"}
+    if agent.agent_loop_config_path:
+        known |= {loop.name for loop in OmegaConf.load(agent.agent_loop_config_path)}
+    if agent.default_agent_loop not in known:
+        raise SettingsError(
+            "actor_rollout_ref.rollout.agent.default_agent_loop",
+            agent.default_agent_loop,
+            f"no such agent loop; known are {', '.join(sorted(known))} (more by agent_loop_config_path)",
         )
 
 

@@ -48,6 +48,11 @@ def test_verls_own_defaults_with_one_override_are_accepted() -> None:
         (["actor_rollout_ref.rollout.full_determinism=true"], r"full_determinism=True: .*sampling.seed"),
         (["actor_rollout_ref.rollout.router_config_path=x.yaml"], r"router_config_path='x.yaml': mode tailsieve"),
         (["++actor_rollout_ref.rollout.agent.agent_loop_manager_class=a.B"], r"agent_loop_manager_class='a.B'"),
+        (["actor_rollout_ref.rollout.agent.default_agent_loop=mine"], r"default_agent_loop='mine': no such agent loop"),
+        (
+            ["data.train_batch_size=32768", "actor_rollout_ref.rollout.max_num_seqs=100000"],
+            r"train_batch_size=32768: .* holds 16384, 64 of them kept for control",
+        ),
         (["trainer.use_v1=false"], r"trainer.use_v1=False"),
         ([_own("policy", "magic")], r"policy='magic'"),
     ],
