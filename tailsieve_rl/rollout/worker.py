@@ -50,7 +50,7 @@ class TailSieveAgentLoopWorker(_VerlWorker):
         super().__init__(config, *args, **kwargs)
         self._settings = read_settings(settings_block(config))
         self._coordinator = self.llm_client._load_balancer
-        self._groups: dict[str, _Group] = {}
+        self._groups: dict[tuple[str, int], _Group] = {}
 
     async def _run_prompt(
         self, prompt: dict[str, Any], sampling_params: dict[str, Any], trajectory: dict[str, Any], trace: bool = False
@@ -62,7 +62,7 @@ class TailSieveAgentLoopWorker(_VerlWorker):
                 await self._coordinator.validation_settled.remote()
             return
         group = _Group(prompt["uid"], int(prompt.pop(ATTEMPT)))
-        self._groups[group.uid] = group
+        self._groups[group.uid, group.attempt] = group
         n = self.config.actor_rollout_ref.rollout.n
         try:
             tasks = [
@@ -77,8 +77,7 @@ class TailSieveAgentLoopWorker(_VerlWorker):
             elif not any(isinstance(r, GroupClosed) for r in results):
                 await self._coordinator.group_published.remote(group.uid)
         finally:
-            if self._groups.get(group.uid) is group:
-                del self._groups[group.uid]
+            del self._groups[group.uid, group.attempt]
 
     async def _run_response(
         self,
@@ -139,7 +138,7 @@ class TailSieveAgentLoopWorker(_VerlWorker):
             raise RuntimeError("the agent loop returned no output")
         response = RESPONSE.get()
         assert isinstance(response, ResponseContext)
-        group = self._groups[response.uid]
+        group = self._groups[response.uid, response.attempt]
         verdict = await self._coordinator.response_finished.remote(
             response.uid,
             response.session,

@@ -92,9 +92,9 @@ def test_the_penalty_is_zero_up_to_8192_tokens_then_linear_to_one_at_16384(token
 
 
 def test_another_range_and_factor_reach_the_manager(tmp_path):
-    config = job(overlength_overrides(free_tokens=100, max_tokens=200, factor=0.5))
-    assert validate_overlength(config) == OverlengthSettings(free_tokens=100, max_tokens=200, factor=0.5)
-    assert float(reward_of(config, 150, tmp_path)["reward_score"]) == pytest.approx(0.75)
+    config = job(overlength_overrides(free_tokens=120, max_tokens=200, factor=0.5))
+    assert validate_overlength(config) == OverlengthSettings(free_tokens=120, max_tokens=200, factor=0.5)
+    assert float(reward_of(config, 160, tmp_path)["reward_score"]) == pytest.approx(0.75)
 
 
 def test_the_overrides_are_the_papers_and_stand_on_verls_command_line():
