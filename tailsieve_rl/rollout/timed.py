@@ -60,14 +60,10 @@ class Recorder:
         self._finished: list[_Finished] = []
         self._rewards: list[float] = []
 
-    async def begin(self, step: int, elapsed_s: float) -> None:
-        """A batch is about to be dispatched; `elapsed_s` already counts as generation time."""
-        self._step, self._started = step, time.monotonic() - elapsed_s
+    async def begin(self, step: int) -> None:
+        """A batch is about to be dispatched: generation time starts."""
+        self._step, self._started = step, time.time()
         self._finished, self._rewards = [], []
-
-    async def dispatched(self) -> float:
-        """Seconds since the step's first dispatch."""
-        return time.monotonic() - self._started
 
     async def finished(
         self,
@@ -75,7 +71,7 @@ class Recorder:
         index: int,
         session: int,
         replica: str,
-        dispatch_s: float,
+        dispatched: float,
         prompt_tokens: int,
         tokens: int,
         versions: tuple[int | None, int | None],
@@ -91,9 +87,9 @@ class Recorder:
             status=ResponseStatus.CONSUMED,
             prompt_tokens=prompt_tokens,
             response_tokens=tokens,
-            dispatch_s=dispatch_s,
+            dispatch_s=dispatched - self._started,
             first_token_s=None,
-            end_s=time.monotonic() - self._started,
+            end_s=time.time() - self._started,
         )
         self._finished.append(_Finished(record, versions))
 
@@ -129,7 +125,7 @@ class Recorder:
 
 
 class TimedClient(LLMServerClient):
-    """verl's client; remembers which replica verl's router chose, and when."""
+    """verl's client; remembers which replica verl's router chose, and when, at no cost to the call."""
 
     def __init__(self, recorder: Any, **kwargs: Any):
         super().__init__(**kwargs)
@@ -138,7 +134,7 @@ class TimedClient(LLMServerClient):
     async def _acquire_server(self, request_id: str, **extra: Any) -> tuple[str, Any]:
         replica, handle = await super()._acquire_server(request_id, **extra)
         if DISPATCH.get() is None:
-            DISPATCH.set((replica, await self.recorder.dispatched.remote()))
+            DISPATCH.set((replica, time.time()))
         return replica, handle
 
 
@@ -168,14 +164,14 @@ class TimedAgentLoopWorker(_VerlWorker):
         outputs = output if isinstance(output, list) else [output]
         recorder = self.llm_client.recorder
         if not validate:
-            replica, dispatch_s = DISPATCH.get() or ("", 0.0)
+            replica, dispatched = DISPATCH.get() or ("", time.time())
             first, last = outputs[0].extra_fields, outputs[-1].extra_fields
             recorder.finished.remote(
                 kwargs["uid"],
                 int(kwargs["index"]),
                 kwargs["session_id"],
                 replica,
-                dispatch_s,
+                dispatched,
                 len(outputs[0].prompt_ids),
                 sum(len(o.response_ids) for o in outputs),
                 (first.get("min_global_steps"), last.get("max_global_steps")),
@@ -197,5 +193,5 @@ class TimedAgentLoopManager(AgentLoopManagerTQ):
     def generate_sequences(self, prompts: TensorDict) -> None:
         """verl's, after telling the recorder."""
         if "validate" not in prompts:
-            ray.get(self._recorder.begin.remote(int(prompts["global_steps"]), 0.0))
+            ray.get(self._recorder.begin.remote(int(prompts["global_steps"])))
         super().generate_sequences(prompts)
