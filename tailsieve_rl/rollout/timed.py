@@ -40,9 +40,7 @@ class _Finished:
 class Recorder:
     """One actor that stamps the events of verl's rollout and writes the result files.
 
-    Args:
-        settings: where the files go.
-        config: verl's.
+    Times are wall-clock, of one machine or of synchronised ones: a call's dispatch is stamped where it happens.
     """
 
     def __init__(self, config: DictConfig):
