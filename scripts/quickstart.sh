@@ -21,12 +21,12 @@ run() {
     if ! tailsieve train --config-name "$recipe" +ray_kwargs.ray_init._temp_dir="$SCRATCH" "$@" >"$log" 2>&1; then
         echo "quickstart: error: the run $name failed; $log ends with:" >&2
         tail -n 20 "$log" >&2
+        tailsieve doctor >&2
         exit 1
     fi
     echo "quickstart: done in $((SECONDS - started)) s"
 }
 
-tailsieve doctor
 python examples/countdown/build.py --out outputs/demo
 run verl_sync cpu/countdown_verl_sync "$@"
 run tailsieve cpu/countdown "$@"

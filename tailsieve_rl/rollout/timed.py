@@ -53,7 +53,7 @@ class Recorder:
             groups=setup.groups,
             responses=setup.responses,
         )
-        self._step = 0
+        self._step, self._last_step = 0, config.trainer.total_training_steps
         self._started = 0.0
         self._finished: list[_Finished] = []
         self._rewards: list[float] = []
@@ -119,6 +119,7 @@ class Recorder:
                 "off_policy_trajectories": sum(f.versions != (version, version) for f in self._finished),
                 **response_lengths([r.response_tokens for r in records]),
             },
+            last=self._step == self._last_step,
         )
 
 

@@ -217,6 +217,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
                 "off_policy_trajectories": stale,
                 **response_lengths([n for group in outcome.consumed for n in group.lengths]),
             },
+            last=self._is_last_step(),
         )
 
     def _warm_up(self) -> None:

@@ -31,6 +31,9 @@ REQUESTS = pa.schema(
         ("end_s", pa.float64()),
     ]
 )
+REWRITTEN_ROWS = 100_000
+"""Rows of requests.parquet up to which it is rewritten at every step: some tens of milliseconds."""
+
 REWARD_STEPS = 3
 """Steps at each end of a run that reward_first and reward_last are the mean of."""
 
@@ -73,13 +76,14 @@ class RunFiles:
         self._buffer: list[pa.Table] = []
         self._write_steps()
 
-    def add_step(self, step: int, records: Iterable[ResponseRecord], line: dict[str, Any]) -> None:
-        """Add one finished step.
+    def add_step(self, step: int, records: Iterable[ResponseRecord], line: dict[str, Any], last: bool = False) -> None:
+        """Add one finished step. Its line is written at once, its rows at the latest when a checkpoint is.
 
         Args:
             step: its number.
             records: every dispatch of every response.
             line: what steps.jsonl says of it.
+            last: the run ends with it.
         """
         columns: dict[str, list[Any]] = {name: [] for name in REQUESTS.names}
         for record in records:
@@ -90,8 +94,9 @@ class RunFiles:
         self._steps.append({"step": step, **line})
         with open(self._out / "steps.jsonl", "a") as file:
             file.write(json.dumps(self._steps[-1]) + "\n")
-        # Rewriting the file when it would grow by a tenth keeps the cost of a run linear in its rows.
-        if 10 * sum(t.num_rows for t in self._buffer) >= self._written.num_rows:
+        # A large file is rewritten when it has grown by a tenth, which keeps the cost of a run linear in its rows.
+        added = sum(table.num_rows for table in self._buffer)
+        if last or self._written.num_rows <= REWRITTEN_ROWS or 10 * added >= self._written.num_rows:
             self.flush()
 
     def flush(self) -> None:

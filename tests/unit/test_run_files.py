@@ -9,6 +9,7 @@ import pytest
 
 from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus
 from tailsieve_rl.routing.plan import Pool
+from tailsieve_rl.telemetry import run_files
 from tailsieve_rl.telemetry.compare import RunFilesError, table
 from tailsieve_rl.telemetry.run_files import RunFiles
 
@@ -21,11 +22,11 @@ def _record(uid: str, session: int, tokens: int, status: ResponseStatus) -> Resp
     return ResponseRecord(uid, 3, session, 1, Pool.BULK, "r", status, 5, tokens, 0.0, None, 1.0)
 
 
-def _add(files: RunFiles, step: int, gen_time_s: float = 2.0, reward: float = 0.5) -> None:
+def _add(files: RunFiles, step: int, gen_time_s: float = 2.0, reward: float = 0.5, last: bool = False) -> None:
     done, gone = ResponseStatus.CONSUMED, ResponseStatus.ABORTED
     records = [_record("a", 0, 10, done), _record("a", 1, 30, done), _record("b", 0, 999, gone)]
     line: dict[str, Any] = {"q": 1, "m": 1, "gen_time_s": gen_time_s, "consumed_groups": 1, "aborted_tokens": 999}
-    files.add_step(step, records, {**line, "reward_mean": reward, "off_policy_trajectories": 0})
+    files.add_step(step, records, {**line, "reward_mean": reward, "off_policy_trajectories": 0}, last)
 
 
 def test_the_summary_counts_consumed_responses_only(tmp_path: Path) -> None:
@@ -59,12 +60,17 @@ def test_a_resumed_run_drops_the_steps_after_its_checkpoint_and_goes_on(tmp_path
     assert pq.read_table(tmp_path / "requests.parquet")["step"].to_pylist().count(3) == 3
 
 
-def test_rows_are_written_at_the_latest_when_they_are_a_tenth_of_the_file(tmp_path: Path) -> None:
+def test_a_large_file_is_rewritten_when_it_grew_by_a_tenth_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_files, "REWRITTEN_ROWS", 0)
     files = _files(tmp_path)
+    written = []
     for step in range(1, 41):
-        _add(files, step)
-        written = pq.read_table(tmp_path / "requests.parquet").num_rows
-        assert written >= 0.9 * 3 * step
+        _add(files, step, last=step == 40)
+        written.append(pq.read_table(tmp_path / "requests.parquet").num_rows)
+    assert all(rows >= 0.9 * 3 * step for step, rows in enumerate(written, start=1))
+    assert len(set(written)) < 40 and written[-1] == 3 * 40
 
 
 def test_the_table_sets_runs_side_by_side_with_the_ratio_of_paired_steps(tmp_path: Path) -> None:
