@@ -166,7 +166,8 @@ def _check_agent_loop(config: DictConfig) -> None:
     agent = config.actor_rollout_ref.rollout.agent
     known = {"single_turn_agent", "tool_agent"}
     if agent.agent_loop_config_path:
-        known |= {loop.name for loop in OmegaConf.load(agent.agent_loop_config_path)}
+        loops: Any = OmegaConf.load(agent.agent_loop_config_path)
+        known |= {loop.name for loop in loops}
     if agent.default_agent_loop not in known:
         raise SettingsError(
             "actor_rollout_ref.rollout.agent.default_agent_loop",
