@@ -110,7 +110,7 @@ def _kill_tree(process: subprocess.Popen[bytes]) -> None:
 
 
 def gsm8k(assets: Path, out: Path, *overrides: str) -> list[str]:
-    """`tailsieve train` on the GSM8K recipe, cut down to 8 groups of 2 short responses a step, q = 2 and m = 1."""
+    """The GSM8K recipe on real prompts, cut down to 8 groups of 2 short responses a step, q = 2 and m = 1."""
     return [
         "-m",
         "tailsieve_rl.train",
@@ -124,7 +124,6 @@ def gsm8k(assets: Path, out: Path, *overrides: str) -> list[str]:
         "data.max_response_length=48",
         "actor_rollout_ref.rollout.n=2",
         "actor_rollout_ref.actor.ppo_mini_batch_size=8",
-        "++trainer.v1.tailsieve.replay_lengths=lengths",
         "++trainer.v1.tailsieve.allocation.initial_groups=2",
         "++trainer.v1.tailsieve.allocation.initial_replicas=1",
         *overrides,

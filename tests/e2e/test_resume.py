@@ -1,4 +1,4 @@
-"""A job that is killed without warning and resumed loses nothing, repeats nothing, dispatches nothing twice."""
+"""A job on real prompts that is killed and resumed loses nothing, repeats nothing, dispatches nothing twice."""
 
 from collections.abc import Callable
 from itertools import count
@@ -37,6 +37,7 @@ def jobs(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Job]:
         f"trainer.total_training_steps={STEPS}",
         "trainer.save_freq=1",
         "trainer.resume_mode=auto",
+        "algorithm.adv_estimator=dr_grpo",
     )
     return [
         run_job(command, out, kill_when=_in_the_middle_of_step(2)),
