@@ -8,6 +8,7 @@ source scripts/environment.sh
 environment
 
 LOGS=outputs/logs
+mkdir -p "$LOGS"
 SCRATCH=$(mktemp -d) # verl and Ray leave files in the temporary directory
 trap 'rm -rf "$SCRATCH"' EXIT
 export TMPDIR=$SCRATCH HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0 WANDB_MODE=${WANDB_MODE:-offline}
