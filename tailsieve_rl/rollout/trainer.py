@@ -20,6 +20,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
 
+from tailsieve_rl.algorithms.overlength import validate_overlength
 from tailsieve_rl.algorithms.settings import normalise_algorithm
 from tailsieve_rl.rollout.checks import check_config, check_data, make_policy, setup_of
 from tailsieve_rl.rollout.client import TailSieveClient
@@ -48,6 +49,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         self.setup = setup_of(config)
         self.policy = make_policy(self.settings, self.setup)
         normalise_algorithm(config)
+        validate_overlength(config)
         with open_dict(config):
             config.actor_rollout_ref.rollout.router_config_path = ROUTER_FILE
             config.actor_rollout_ref.rollout.agent.agent_loop_manager_class = MANAGER
