@@ -26,7 +26,7 @@ from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.running import StepRun
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import StepPlan
-from tailsieve_rl.routing.policies import RoutingPolicy
+from tailsieve_rl.routing.policies import Lengths, Placement, RoutingPolicy
 from tailsieve_rl.routing.step import Verdict
 
 logger = logging.getLogger(__name__)
@@ -48,6 +48,7 @@ class Coordinator:
         self._load: Counter[str] = Counter()
         self._replica_of_call: dict[str, str] = {}
         self._policy: RoutingPolicy | None = None
+        self._placement: Placement | None = None
         self._retries, self._watchdog_s = 0, 0.0
         self._run: StepRun | None = None
         self._done = asyncio.Event()
@@ -68,13 +69,16 @@ class Coordinator:
         """Names of the replicas that have not died."""
         return self._alive()
 
-    async def begin_step(self, plan: StepPlan, prompt_index: Mapping[str, int], elapsed_s: float) -> int:
+    async def begin_step(
+        self, plan: StepPlan, prompt_index: Mapping[str, int], elapsed_s: float, lengths: Lengths | None = None
+    ) -> int:
         """Take over a planned step; its requests may arrive from now on.
 
         Args:
             plan: the step.
             prompt_index: row in the data set of each group's prompt.
             elapsed_s: seconds that already count as generation time (planning).
+            lengths: of every response, where the run replays lengths: what an oracle is told.
 
         Returns:
             The weight version that every consumed token must carry.
@@ -90,6 +94,8 @@ class Coordinator:
         if len(set(versions.values())) != 1:
             raise StepFailed(f"step {plan.step}: replicas carry different weight versions: {versions}")
         version = next(iter(versions.values()))
+        assert self._policy is not None
+        self._placement = self._policy.placement(plan, lengths)
         self._run = StepRun(plan, dict(prompt_index), version, started)
         self._failure, self._aborting = None, None
         self._done.clear()
@@ -152,8 +158,8 @@ class Coordinator:
             if not pool:
                 self._fail(f"no replica is alive for group {uid}")
                 return None
-            assert self._policy is not None
-            replica = self._policy.place(task, session, run.plan.responses, pool, self._load)
+            assert self._placement is not None
+            replica = self._placement.place(task, session, run.plan.responses, pool, self._load)
         run.call_started(call, uid, session, retry, replica, prompt_tokens)
         self._load[replica] += 1
         self._replica_of_call[call] = replica

@@ -1,7 +1,7 @@
 """Routing policies by name."""
 
 from tailsieve_rl.routing.policies.least_loaded import LeastLoaded
-from tailsieve_rl.routing.policies.policy import Decision, RoutingPolicy, Setup
+from tailsieve_rl.routing.policies.policy import Decision, Lengths, Placement, RoutingPolicy, Setup
 from tailsieve_rl.routing.policies.two_pool import TwoPool, default_allocation
 from tailsieve_rl.routing.policies.uniform import Uniform
 
@@ -11,6 +11,8 @@ __all__ = [
     "POLICIES",
     "Decision",
     "LeastLoaded",
+    "Lengths",
+    "Placement",
     "RoutingPolicy",
     "Setup",
     "TwoPool",

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
-from tailsieve_rl.routing.allocation import Allocation
+from tailsieve_rl.routing.allocation import UNIFORM, Allocation
 from tailsieve_rl.routing.outcome import StepOutcome
-from tailsieve_rl.routing.plan import GroupTask
+from tailsieve_rl.routing.plan import GroupTask, StepPlan
+
+Lengths = Mapping[str, Sequence[int]]
+"""Response tokens of each of a group's n responses, by uid: what only an oracle is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,24 @@ class Decision:
 
     m: int
     q_next: int
+
+
+class Placement(Protocol):
+    """Where each response of one step runs."""
+
+    def place(
+        self, group: GroupTask, session: int, responses: int, pool: Sequence[str], load: Mapping[str, int]
+    ) -> str:
+        """Choose the replica of one response.
+
+        Args:
+            group: its group.
+            session: which of the group's responses.
+            responses: n.
+            pool: live replicas of the group's pool, in a stable order.
+            load: running requests of each replica.
+        """
+        ...
 
 
 class RoutingPolicy(Protocol):
@@ -59,16 +80,41 @@ class RoutingPolicy(Protocol):
         """The state after a step was seen."""
         ...
 
-    def place(
-        self, group: GroupTask, session: int, responses: int, pool: Sequence[str], load: Mapping[str, int]
-    ) -> str:
-        """Choose the replica of one response.
+    def placement(self, plan: StepPlan, lengths: Lengths | None) -> Placement:
+        """How the responses of a planned step are spread.
 
         Args:
-            group: its group.
-            session: which of the group's responses.
-            responses: n.
-            pool: replicas of the group's pool, in a stable order.
-            load: running requests of each replica.
+            plan: the step.
+            lengths: of every group of the plan, where they are known in advance (replayed or simulated).
+
+        Raises:
+            ValueError: if the policy is an oracle and there are none.
         """
         ...
+
+
+class NoTail:
+    """The half of a policy that never leaves a group over: every group runs on all replicas."""
+
+    __slots__ = ()
+
+    def start(self, setup: Setup) -> None:
+        return None
+
+    def initial(self, state: None) -> Allocation:
+        return UNIFORM
+
+    def decide(self, state: None, q: int) -> Decision:
+        return Decision(m=0, q_next=0)
+
+    def observe(self, state: None, outcome: StepOutcome) -> None:
+        return None
+
+
+class SelfPlacing:
+    """The half of a policy that places responses by rules of its own, whatever the step."""
+
+    __slots__ = ()
+
+    def placement(self, plan: StepPlan, lengths: Lengths | None) -> Self:
+        return self

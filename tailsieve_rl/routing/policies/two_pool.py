@@ -7,7 +7,7 @@ from tailsieve_rl.routing.allocation import UNIFORM, Allocation, check_allocatio
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import GroupTask
 from tailsieve_rl.routing.policies.dispatch import DISPATCH
-from tailsieve_rl.routing.policies.policy import Decision, Setup
+from tailsieve_rl.routing.policies.policy import Decision, SelfPlacing, Setup
 
 # A sixteenth of the groups is the paper's converged isolation size (q = 4 of N = 64, section 4.4), and a quarter of
 # the replicas lies between the splits it converges to.
@@ -24,7 +24,7 @@ def default_allocation(setup: Setup) -> Allocation:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoPool:
+class TwoPool(SelfPlacing):
     """Tail groups on m replicas, fresh groups on the others, the same (q, m) in every step.
 
     Attributes:

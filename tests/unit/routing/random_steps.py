@@ -176,9 +176,11 @@ def _step(
     running, state, reference = keep(before.begin(plan)), keep(begin(plan)), Reference(plan)
     load: Counter[str] = Counter()
     placed: dict[tuple[str, int], str] = {}
+    lengths = {task.uid: [rng.randint(1, 50) for _ in range(plan.responses)] for task in plan.groups}
+    placement = policy.placement(plan, lengths)
     for task in plan.groups:
         for session in range(plan.responses):
-            name = policy.place(task, session, plan.responses, plan.replicas_of(task.pool), load)
+            name = placement.place(task, session, plan.responses, plan.replicas_of(task.pool), load)
             placed[task.uid, session] = name
             load[name] += 1
     arrivals: list[Arrival] = []

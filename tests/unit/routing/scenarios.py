@@ -11,6 +11,7 @@ from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import GroupTask
 from tailsieve_rl.routing.policies import Decision, LeastLoaded, RoutingPolicy, Setup, TwoPool, Uniform
 from tailsieve_rl.routing.policies.dispatch import DISPATCH
+from tailsieve_rl.routing.policies.policy import SelfPlacing
 
 from .random_steps import Scenario
 
@@ -18,7 +19,7 @@ thorough = settings(max_examples=100, deadline=None, suppress_health_check=[Heal
 
 
 @dataclass(frozen=True)
-class Scripted:
+class Scripted(SelfPlacing):
     """A policy that goes through any sequence of (q, m), as a controller in trouble might. Its state counts steps."""
 
     script: tuple[Allocation, ...]
