@@ -44,7 +44,7 @@ def completion_times(lengths: ArrayLike, tau: ArrayLike) -> Floats:
 
     Args:
         lengths: (..., requests) tokens.
-        tau: (batch sizes,) seconds per token.
+        tau: (batch sizes,) seconds per token, or with leading axes like those of lengths.
 
     Returns:
         (..., requests) seconds.
@@ -114,10 +114,13 @@ def cutoff_time(group_times: ArrayLike, needed: int) -> Floats:
     return np.partition(times, needed - 1, axis=-1)[..., needed - 1]
 
 
-def step_time(lengths: ArrayLike, replica_of: ArrayLike, tail: ArrayLike, needed: int, tau: ArrayLike) -> StepTime:
-    """Times of a step under an assignment, with the cutoff.
+def response_times(
+    lengths: ArrayLike, replica_of: ArrayLike, tail: ArrayLike, needed: int, tau: ArrayLike
+) -> tuple[Floats, Floats]:
+    """When each response of a step finishes under an assignment, and when the cutoff falls.
 
     What the cutoff aborts stops running: tail groups that share a replica with aborted ones (m = 0) finish sooner.
+    The responses of fresh groups are given the times that they would have without the cutoff.
 
     Args:
         lengths: (..., groups, responses) tokens.
@@ -125,12 +128,12 @@ def step_time(lengths: ArrayLike, replica_of: ArrayLike, tail: ArrayLike, needed
         tail: (groups,) whether the group must complete; the others are fresh.
         needed: fresh groups that the step consumes.
         tau: (batch sizes,) seconds per token, or (replicas, batch sizes) when replicas differ (in draft depth).
+
+    Returns:
+        (..., groups, responses) seconds, and (...) seconds of the cutoff (0 if no fresh group is needed).
     """
     given, places, is_tail = _lengths(lengths), np.asarray(replica_of), np.asarray(tail, bool)
-    finished = np.zeros(given.shape)
-    for replica in np.unique(places):
-        here = places == replica
-        finished[..., here] = completion_times(given[..., here], _row(tau, replica))
+    finished = _finish(given, places, tau)
     cutoff_s = cutoff_time(finished[..., ~is_tail, :].max(axis=-1), needed)
     must = np.broadcast_to(is_tail[:, None], places.shape)
     for replica in np.intersect1d(places[must], places[~must]):
@@ -139,8 +142,45 @@ def step_time(lengths: ArrayLike, replica_of: ArrayLike, tail: ArrayLike, needed
         left = np.maximum(given[..., rest] - done[..., None], 0.0)
         later = cutoff_s[..., None] + completion_times(left, _row(tau, replica))
         finished[..., rest] = np.where(left > 0, later, finished[..., rest])
-    tail_times = finished[..., is_tail, :].max(axis=(-2, -1), initial=0.0)
+    return finished, cutoff_s
+
+
+def step_time(lengths: ArrayLike, replica_of: ArrayLike, tail: ArrayLike, needed: int, tau: ArrayLike) -> StepTime:
+    """Times of a step under an assignment, with the cutoff; arguments as of `response_times`."""
+    finished, cutoff_s = response_times(lengths, replica_of, tail, needed, tau)
+    tail_times = finished[..., np.asarray(tail, bool), :].max(axis=(-2, -1), initial=0.0)
     return StepTime(tail_s=tail_times, cutoff_s=cutoff_s)
+
+
+def pool_times(lengths: ArrayLike, replicas: int, tau: ArrayLike, by_group: bool = False) -> Floats:
+    """When each group of a pool finishes, its responses dealt out as `round_robin` does and none of them aborted.
+
+    Args:
+        lengths: (..., groups, responses) tokens.
+        replicas: of the pool.
+        tau: (batch sizes,) seconds per token.
+        by_group: whole groups are dealt out, else single responses.
+
+    Returns:
+        (..., groups) seconds.
+    """
+    given = _lengths(lengths)
+    places = round_robin(*given.shape[-2:], replicas, by_group)
+    return _finish(given, places, tau).max(axis=-1)
+
+
+def _finish(given: Floats, places: NDArray[np.int64], tau: ArrayLike) -> Floats:
+    """(..., groups, responses) completion times when nothing is aborted: one padded row a replica."""
+    row = places.ravel()
+    order = np.argsort(row, kind="stable")
+    sizes = np.bincount(row)
+    column = np.empty_like(row)
+    column[order] = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    padded = np.zeros((*given.shape[:-2], len(sizes), sizes.max(initial=0)))
+    padded[..., row, column] = given.reshape(*given.shape[:-2], -1)
+    tables = np.asarray(tau, float)
+    times = completion_times(padded, tables if tables.ndim == 1 else tables[: len(sizes)])
+    return times[..., row, column].reshape(given.shape)
 
 
 def _row(tau: ArrayLike, replica: int) -> Floats:
@@ -158,16 +198,17 @@ def _lengths(lengths: ArrayLike) -> Floats:
 def _interval_times(ascending: Floats, tau: ArrayLike) -> Floats:
     """Seconds of each interval between neighbouring lengths, in which all requests from here on run."""
     running = np.arange(ascending.shape[-1], 0, -1)
-    return np.diff(ascending, axis=-1, prepend=0.0) * _reach(tau, ascending)[running]
+    return np.diff(ascending, axis=-1, prepend=0.0) * _reach(tau, ascending)[..., running]
 
 
 def _reach(tau: ArrayLike, lengths: Floats) -> Floats:
     """tau[0..requests]; padding beyond the table costs nothing, requests beyond it are refused."""
     table = np.asarray(tau, float)
     places = lengths.shape[-1]
-    if places < len(table):
-        return table[: places + 1]
+    if places < table.shape[-1]:
+        return table[..., : places + 1]
     most = int((lengths > 0).sum(axis=-1).max(initial=0))
-    if most >= len(table):
-        raise ValueError(f"a replica runs {most} requests at once, tau is known up to b = {len(table) - 1}")
-    return np.concatenate([table, np.full(places + 1 - len(table), table[-1])])
+    if most >= table.shape[-1]:
+        raise ValueError(f"a replica runs {most} requests at once, tau is known up to b = {table.shape[-1] - 1}")
+    beyond = np.repeat(table[..., -1:], places + 1 - table.shape[-1], axis=-1)
+    return np.concatenate([table, beyond], axis=-1)
