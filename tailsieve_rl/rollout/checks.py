@@ -9,6 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from tailsieve_rl.config.settings import BLOCK, Settings, SettingsError, read_settings
 from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.routing.allocation import Allocation, check_allocation
+from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.policies import LeastLoaded, RoutingPolicy, Setup, TwoPool, Uniform, default_allocation
 from tailsieve_rl.routing.room import needed_room
 from tailsieve_rl.versions import untested
@@ -80,7 +81,7 @@ def make_policy(settings: Settings, setup: Setup) -> RoutingPolicy:
         return Uniform()
     if settings.policy == "least_loaded":
         return LeastLoaded()
-    return TwoPool(starting_allocation(settings, setup), settings.dispatch)
+    return TwoPool(Fixed(starting_allocation(settings, setup)), settings.dispatch)
 
 
 def check_data(settings: Settings, setup: Setup, columns: list[str], rows: int, reserve: int) -> None:

@@ -165,7 +165,7 @@ def pool_times(lengths: ArrayLike, replicas: int, tau: ArrayLike, by_group: bool
         (..., groups) seconds.
     """
     given = _lengths(lengths)
-    places = round_robin(*given.shape[-2:], replicas, by_group)
+    places = round_robin(given.shape[-2], given.shape[-1], replicas, by_group)
     return _finish(given, places, tau).max(axis=-1)
 
 

@@ -1,38 +1,15 @@
 """What a routing policy is. One policy a file; each is usable in training, on emulated replicas and in virtual time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from tailsieve_rl.routing.allocation import UNIFORM, Allocation
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import GroupTask, StepPlan
+from tailsieve_rl.routing.setup import Decision, Setup
 
 Lengths = Mapping[str, Sequence[int]]
 """Response tokens of each of a group's n responses, by uid: what only an oracle is told."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a policy is told once.
-
-    Attributes:
-        groups: N, groups a step consumes.
-        responses: n, responses a group.
-        replicas: R, engines.
-    """
-
-    groups: int
-    responses: int
-    replicas: int
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What is fixed before step t is dispatched: m for step t, and how many groups it leaves over for step t+1."""
-
-    m: int
-    q_next: int
 
 
 class Placement(Protocol):
@@ -80,6 +57,10 @@ class RoutingPolicy(Protocol):
         """The state after a step was seen."""
         ...
 
+    def report(self, state: Any) -> Mapping[str, float]:
+        """What the policy knows and proposes, by metric name: `predicted_s` (of the coming step), `proposed_q`, ..."""
+        ...
+
     def placement(self, plan: StepPlan, lengths: Lengths | None) -> Placement:
         """How the responses of a planned step are spread.
 
@@ -109,6 +90,9 @@ class NoTail:
 
     def observe(self, state: None, outcome: StepOutcome) -> None:
         return None
+
+    def report(self, state: None) -> Mapping[str, float]:
+        return {}
 
 
 class SelfPlacing:

@@ -12,6 +12,7 @@ import pytest
 from tailsieve_rl.rollout.coordinator import Coordinator
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.routing.allocation import Allocation
+from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.outcome import ResponseStatus
 from tailsieve_rl.routing.plan import plan_step
 from tailsieve_rl.routing.policies import TwoPool
@@ -52,7 +53,7 @@ class _Step:
     def __init__(self, retries: int = 1, watchdog_s: float = 60.0):
         self.engines = {"a": _Engine(), "b": _Engine()}
         self.coordinator = Coordinator(self.engines, {})
-        self.limits = (TwoPool(Allocation(1, 1)), retries, watchdog_s)
+        self.limits = (TwoPool(Fixed(Allocation(1, 1))), retries, watchdog_s)
         self.plan = plan_step(
             step=5, responses=2, tail=[("t", 2)], fresh=["x", "y", "z"], q_next=1, m=1, replicas=["a", "b"]
         )

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from tailsieve_rl.routing.allocation import Allocation
+from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import GroupTask
 from tailsieve_rl.routing.policies import Decision, LeastLoaded, RoutingPolicy, Setup, TwoPool, Uniform
@@ -65,7 +66,7 @@ def policies(draw: st.DrawFn, setup: Setup, steps: int) -> RoutingPolicy:
     shipped: list[RoutingPolicy] = [Uniform(), LeastLoaded()]
     if setup.groups > 1 and setup.replicas > 1:
         q, m = draw(st.integers(1, setup.groups - 1)), draw(st.integers(1, setup.replicas - 1))
-        shipped.append(TwoPool(Allocation(q, m), dispatch))
+        shipped.append(TwoPool(Fixed(Allocation(q, m)), dispatch))
     return draw(st.one_of(scripted, scripted, scripted, st.sampled_from(shipped)))
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from tailsieve_rl.routing.allocation import UNIFORM, Allocation, check_allocation
+from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.policies import Setup, TwoPool, default_allocation
 
 
@@ -30,7 +31,7 @@ def test_every_other_allocation_is_accepted_up_to_the_last_group_and_replica():
 
 def test_the_two_pool_policy_refuses_a_wrong_allocation_as_soon_as_it_knows_the_setup():
     with pytest.raises(ValueError, match=r"allocation\.initial_replicas=4"):
-        TwoPool(Allocation(2, 4)).start(Setup(groups=8, responses=2, replicas=4))
+        TwoPool(Fixed(Allocation(2, 4))).start(Setup(groups=8, responses=2, replicas=4))
 
 
 def test_only_zero_groups_on_zero_replicas_is_uniform():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailsieve_rl.routing.allocation import Allocation
+from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.makespan import (
     completion_times,
     cutoff_time,
@@ -140,7 +141,7 @@ def test_a_cutoff_beyond_the_groups_of_a_pool_is_refused():
 
 @given(st.integers(1, 9), st.integers(1, 5), st.integers(1, 6), st.sampled_from(["request", "group"]))
 def test_round_robin_places_responses_as_the_policies_do(groups, responses, replicas, dispatch):
-    pool, policy = [str(i) for i in range(replicas)], TwoPool(Allocation(1, 1), dispatch)
+    pool, policy = [str(i) for i in range(replicas)], TwoPool(Fixed(Allocation(1, 1)), dispatch)
     places = round_robin(groups, responses, replicas, by_group=dispatch == "group")
     tasks = [GroupTask("p", 1, False, Pool.BULK, i) for i in range(groups)]
     placed = [[policy.place(task, session, responses, pool, {}) for session in range(responses)] for task in tasks]

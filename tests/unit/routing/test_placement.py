@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailsieve_rl.routing.allocation import Allocation
+from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.plan import GroupTask, Pool
 from tailsieve_rl.routing.policies import POLICIES, LeastLoaded, Setup, TwoPool, Uniform
 from tailsieve_rl.routing.policies.dispatch import DISPATCH, by_group, by_request
@@ -41,14 +42,14 @@ def spread(placed, replicas):
 
 @given(sizes)
 def test_round_robin_by_request_gives_two_replicas_counts_that_differ_by_one_at_most(size):
-    for policy in (TwoPool(Allocation(1, 1), "request"), TwoPool(Allocation(1, 1))):
+    for policy in (TwoPool(Fixed(Allocation(1, 1)), "request"), TwoPool(Allocation(1, 1))):
         counts = spread(place_all(policy.place, *size), size[2])
         assert max(counts) - min(counts) <= 1
 
 
 @given(sizes)
 def test_round_robin_by_group_keeps_groups_whole_and_deals_them_out_evenly(size):
-    for policy in (Uniform(), TwoPool(Allocation(1, 1), "group")):
+    for policy in (Uniform(), TwoPool(Fixed(Allocation(1, 1)), "group")):
         placed = place_all(policy.place, *size)
         homes = defaultdict(set)
         for (group, _), name in placed.items():
@@ -114,7 +115,7 @@ def test_policies_that_know_one_pool_never_leave_a_group_over():
 
 
 def test_the_two_pool_policy_keeps_its_allocation_from_the_warm_up_to_the_last_step():
-    run = drive(Scenario(Setup(6, 2, 4), TwoPool(Allocation(2, 1)), steps=4, warmup=True))
+    run = drive(Scenario(Setup(6, 2, 4), TwoPool(Fixed(Allocation(2, 1))), steps=4, warmup=True))
     assert run.warmup.plan.q_next == 2
     assert [(step.plan.q, step.plan.m, step.plan.q_next) for step in run.steps] == [(2, 1, 2)] * 3 + [(2, 1, 0)]
 
@@ -128,4 +129,4 @@ def test_the_way_to_uniform_routing_and_back_is_a_sequence_of_ordinary_steps():
 
 def test_policies_and_dispatch_modes_are_known_by_name():
     assert dict(DISPATCH) == {"request": by_request, "group": by_group}
-    assert {policy.name for policy in (Uniform(), LeastLoaded(), TwoPool(Allocation(1, 1)))} == set(POLICIES)
+    assert {policy.name for policy in (Uniform(), LeastLoaded(), TwoPool(Fixed(Allocation(1, 1))))} == set(POLICIES)

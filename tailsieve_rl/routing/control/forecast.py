@@ -1,0 +1,124 @@
+"""How long a step would take at any (q, m), from the groups of past steps (paper C.2, "predicted group-work
+distribution and measured concurrency-throughput curve").
+
+A step is played over: a fresh pool of N groups is drawn from the past ones; the groups that finish last on the bulk
+pool are the tail set; they are generated again on the tail pool. Whatever is drawn is drawn once and used at every
+(q, m), so that allocations differ by what they do and not by luck.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailsieve_rl.routing.allocation import Allocation
+from tailsieve_rl.routing.control.evidence import Ints
+from tailsieve_rl.routing.makespan import pool_times
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """(samples, N, n) lengths in tokens.
+
+    Attributes:
+        first: generations of a fresh pool.
+        again: second generations of the same prompts, under the same policy.
+    """
+
+    first: Ints
+    again: Ints
+
+
+def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> Draws:
+    """Draw fresh pools from past groups, and two generations of each prompt from its responses (bootstrap).
+
+    Args:
+        lengths: (past groups, n) tokens.
+        groups: N.
+        samples: pools to draw.
+        rng: a seeded generator.
+    """
+    past = len(lengths)
+    # Without replacement where there are enough: a pool does not hold a prompt twice.
+    if past >= 2 * groups:
+        chosen = np.stack([rng.permutation(past)[:groups] for _ in range(samples)])
+    else:
+        chosen = rng.integers(0, past, (samples, groups))
+    pools = lengths[chosen]
+    return Draws(_resample(pools, rng), _resample(pools, rng))
+
+
+def _resample(pools: Ints, rng: np.random.Generator) -> Ints:
+    return np.take_along_axis(pools, rng.integers(0, pools.shape[-1], pools.shape), axis=-1)
+
+
+@dataclass(slots=True)
+class Forecast:
+    """Predicted times of a step, mean over the draws, in seconds. What was computed once is kept.
+
+    Attributes:
+        draws: pools to play over.
+        replicas: R.
+        tau: seconds per token by batch size.
+        by_group: whole groups are dealt out, else single responses.
+    """
+
+    draws: Draws
+    replicas: int
+    tau: Floats
+    by_group: bool = False
+    _bulk: dict[int, tuple[Floats, Ints]] = field(default_factory=dict)
+    _tail: dict[tuple[int, int], Floats] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> int:
+        """N."""
+        return self.draws.first.shape[1]
+
+    def step_s(self, allocation: Allocation) -> float:
+        """The step's makespan, max(T_tail, T_bulk)."""
+        return float(self.makespans(allocation).mean())
+
+    def makespans(self, allocation: Allocation) -> Floats:
+        """(samples,) the makespan in each drawn pool."""
+        if allocation.q == 0 or allocation.m == 0:
+            return self._bulk_times(0)[0][:, -1]
+        return np.maximum(self.tail_s(allocation), self.bulk_s(allocation))
+
+    def bulk_s(self, allocation: Allocation) -> Floats:
+        """(samples,) when N - q of N fresh groups have finished on R - m replicas."""
+        return self._bulk_times(allocation.m)[0][:, self.groups - allocation.q - 1]
+
+    def tail_s(self, allocation: Allocation) -> Floats:
+        """(samples,) when the q groups that had finished last are through on m replicas."""
+        key = (allocation.q, allocation.m)
+        if key not in self._tail:
+            last = self._bulk_times(allocation.m)[1][:, self.groups - allocation.q :]
+            lengths = np.take_along_axis(self.draws.again, last[:, :, None], axis=1)
+            self._tail[key] = pool_times(lengths, allocation.m, self.tau, self.by_group).max(axis=-1)
+        return self._tail[key]
+
+    def bulk_done(self, m: int, deadline_s: float) -> float:
+        """Mean number of fresh groups that R - m replicas finish by a deadline."""
+        return float((self._bulk_times(m)[0] <= deadline_s).sum(axis=-1).mean())
+
+    def tail_done(self, m: int, deadline_s: float, most: int) -> int:
+        """Largest number of tail groups, up to `most`, that m replicas finish by a deadline (bisection)."""
+        low, high = 0, most
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.tail_s(Allocation(middle, m)).mean() <= deadline_s:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def _bulk_times(self, m: int) -> tuple[Floats, Ints]:
+        """(samples, N) completion times of the fresh pool's groups on R - m replicas, sorted, and their order."""
+        if m not in self._bulk:
+            times = pool_times(self.draws.first, self.replicas - m, self.tau, self.by_group)
+            order = np.argsort(times, axis=-1, kind="stable")
+            self._bulk[m] = np.take_along_axis(times, order, axis=-1), order
+        return self._bulk[m]

@@ -1,0 +1,29 @@
+"""What policies and controllers are told once, and what they answer before each step."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The size of a run.
+
+    Attributes:
+        groups: N, groups a step consumes.
+        responses: n, responses a group.
+        replicas: R, engines.
+        capacity: requests that a replica can decode at once; None: as many as come. No controller goes where a
+            replica would need more.
+    """
+
+    groups: int
+    responses: int
+    replicas: int
+    capacity: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is fixed before step t is dispatched: m for step t, and how many groups it leaves over for step t+1."""
+
+    m: int
+    q_next: int
