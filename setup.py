@@ -38,7 +38,11 @@ setup(
     ],
     python_requires=">=3.11,<3.13",
     packages=find_packages(include=["tailsieve_rl", "tailsieve_rl.*"]),
-    package_data={"tailsieve_rl": ["py.typed"], "": ["*.yaml"]},
+    package_data={
+        "tailsieve_rl": ["py.typed"],
+        "tailsieve_rl.simulation": ["data/*/*.json", "data/*/*.csv", "data/*/NOTICE"],
+        "": ["*.yaml"],
+    },
     install_requires=[
         # We extend the inside of these three, so their versions are exact.
         "verl==0.9.1",

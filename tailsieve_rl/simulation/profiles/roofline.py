@@ -1,0 +1,128 @@
+"""tau(b) from the bytes that a decoding step moves and the operations that it does."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tailsieve_rl.routing.decode_model import MODELLED, DecodeModel, DecodePoint
+from tailsieve_rl.simulation.profiles.configurations import Architecture, Configuration, Device
+
+Floats = NDArray[np.float64]
+
+WEIGHT_BYTES = 2
+"""BF16 weights, keys and values: what the paper's models are published in."""
+
+STATE_BYTES = 4
+"""Recurrent states are kept in FP32 (`mamba_ssm_dtype` of Qwen3.5's config.json)."""
+
+CONTEXT = 2048
+"""Tokens whose keys and values a request reads, the same at every b: an estimate. A prompt has some 200 tokens. The
+mean over all tokens of the math workload is at position 3,300, but the crowded part of a step, where this matters, is
+earlier."""
+
+BATCHES = tuple(2**i for i in range(13))
+"""b = 1, 2, 4, ..., 4096. Not all of them fit into memory; `fits_b` in a profile says how many do."""
+
+MEMORY_USED = 0.9
+"""Share of a GPU that the engine fills (vLLM's default gpu_memory_utilization)."""
+
+
+def roofline(configuration: Configuration, device: Device) -> DecodeModel:
+    """A modelled profile: where memory or the matrix units bind, plus what a step costs whatever it computes.
+
+    Weights are split over the GPUs of a replica. Routing is taken to be uniform and independent over experts, so that b
+    requests touch experts * (1 - (1 - active / experts)^b) of a layer: real routing is skewed and touches fewer.
+
+    Returns:
+        points in seconds, rounded to nanoseconds; kind "modelled".
+    """
+    model, gpus = configuration.model, configuration.gpus
+    b = np.array(BATCHES)
+    bandwidth = device.bandwidth * gpus
+    flops = device.flops * gpus * device.flops_efficiency
+    dense = dense_parameters(model)
+    experts = model.layers * expert_parameters(model)
+    # The part that takes longer, reading weights or multiplying by them, hides the other.
+    dense_s = np.maximum(
+        WEIGHT_BYTES * dense / (bandwidth * device.weight_efficiency),
+        2 * b * dense / flops,
+    )
+    expert_s = np.maximum(
+        WEIGHT_BYTES * experts * distinct_experts(model, b) / (bandwidth * device.expert_efficiency),
+        2 * b * experts * model.active_experts / flops,
+    )
+    state_s = b * moved_bytes_of_a_request(model) / (bandwidth * device.state_efficiency)
+    tau = dense_s + expert_s + state_s + _overhead(model, gpus, device, b)
+    return DecodeModel(
+        tuple(DecodePoint(int(at), round(float(seconds), 9)) for at, seconds in zip(b, tau, strict=True)),
+        model=model.name,
+        device=f"{gpus} x {device.name}" if gpus > 1 else device.name,
+        engine="roofline",
+        kind=MODELLED,
+        notes={
+            "how": "memory and compute roofline with launch overhead, see tailsieve_rl/simulation/profiles",
+            "context_tokens": CONTEXT,
+            "fits_b": _fits(configuration, device),
+        },
+    )
+
+
+def full_layers(model: Architecture) -> int:
+    """Layers with full attention; the others have linear attention."""
+    return model.layers // model.full_every
+
+
+def dense_parameters(model: Architecture) -> int:
+    """Parameters that every step reads: all but routed experts and the input embedding, of which it reads b rows."""
+    queries = model.hidden * model.heads * model.head
+    full = queries * (2 if model.gated_attention else 1)  # queries, and the gate
+    full += 2 * model.hidden * model.kv_heads * model.head + queries  # keys and values, output
+    keys, values = model.linear_key_heads * model.linear_head, model.linear_value_heads * model.linear_head
+    linear = model.hidden * (2 * keys + values)  # queries, keys, values
+    linear += 2 * model.hidden * values + 2 * model.hidden * model.linear_value_heads  # gate and output, decays
+    feed_forward = 3 * model.hidden * model.feed_forward + model.hidden * model.experts  # gate, up, down; router
+    attention = full_layers(model) * full + (model.layers - full_layers(model)) * linear
+    return attention + model.layers * feed_forward + model.vocabulary * model.hidden
+
+
+def expert_parameters(model: Architecture) -> int:
+    """Parameters of one routed expert: gate, up and down projection."""
+    return 3 * model.hidden * model.expert_feed_forward
+
+
+def distinct_experts(model: Architecture, b: ArrayLike) -> Floats:
+    """Expected number of a layer's experts that b requests touch, if each routes uniformly and on its own."""
+    requests = np.asarray(b, float)
+    if not model.experts:
+        return np.zeros_like(requests)
+    return model.experts * (1.0 - (1.0 - model.active_experts / model.experts) ** requests)
+
+
+def kept_bytes_of_a_request(model: Architecture) -> tuple[int, int]:
+    """Bytes of keys and values at the mean context, and of recurrent states, on all GPUs of a replica."""
+    keys_and_values = full_layers(model) * 2 * model.kv_heads * model.head * WEIGHT_BYTES * CONTEXT
+    states = model.linear_value_heads * model.linear_head**2 * STATE_BYTES
+    return keys_and_values, (model.layers - full_layers(model)) * states
+
+
+def moved_bytes_of_a_request(model: Architecture) -> int:
+    """Bytes that a step moves for each request: keys and values are read, states read and written."""
+    keys_and_values, states = kept_bytes_of_a_request(model)
+    return keys_and_values + 2 * states
+
+
+def _overhead(model: Architecture, gpus: int, device: Device, b: NDArray[np.int64]) -> Floats:
+    linear = model.layers - full_layers(model)
+    fixed = device.step_s + model.layers * device.layer_s + linear * device.linear_layer_s
+    fixed += model.layers * device.expert_layer_s if model.experts else 0.0
+    reduces = 2 * model.layers if gpus > 1 else 0  # after attention and after the feed-forward
+    return (
+        fixed + b * device.request_s + reduces * (device.all_reduce_s + b * model.hidden * WEIGHT_BYTES / device.link)
+    )
+
+
+def _fits(configuration: Configuration, device: Device) -> int:
+    """Requests at the mean context whose keys, values and states fit beside the weights."""
+    model = configuration.model
+    weights = dense_parameters(model) + model.layers * model.experts * expert_parameters(model)
+    free = MEMORY_USED * device.memory * configuration.gpus - WEIGHT_BYTES * weights
+    return int(free / sum(kept_bytes_of_a_request(model)))
