@@ -7,12 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
+from tailsieve_rl.routing.allocation import UNIFORM
+from tailsieve_rl.routing.control import CONTROLLERS, Hierarchical, Joint
 from tailsieve_rl.routing.policies import POLICIES
 from tailsieve_rl.routing.policies.dispatch import DISPATCH
 
 BLOCK = "trainer.v1.tailsieve"
 WARMUPS = ("reserve", "overlaunch", "none")
-CONTROLLERS = ("fixed",)
+DECODE_SOURCES = ("online", "file")
+
+# Whose defaults the settings have.
+_HIERARCHICAL, _JOINT = Hierarchical(UNIFORM), Joint(UNIFORM)
 
 
 class SettingsError(ValueError):
@@ -36,13 +41,44 @@ class AllocationSettings:
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """Which controller moves (q, m).
+    """Which controller moves (q, m), and how. Reasons for the defaults are with the controllers, in routing.control.
 
     Attributes:
-        name: "fixed" keeps the initial allocation.
+        name: "joint" searches all (q, m) on a predictive model, "hierarchical" is the paper's, "fixed" stays.
+        max_change: largest change of q in one decision, groups; None: N / 32, at least 1.
+        switch_threshold: predicted saving, as a share of the step, that a change of allocation must promise.
+        history_steps: steps whose groups and decoding times predictions are made from.
+        samples: pools of groups that a prediction draws.
+        seed: of those draws.
+        ema: hierarchical only; weight of a new measurement of the pools' rates.
+        momentum: hierarchical only; weight of q's old velocity.
+        inner_threshold: hierarchical only; predicted saving that a change of q must promise.
+        smoothing: joint only; weight of a new prediction.
     """
 
-    name: str = "fixed"
+    name: str = "joint"
+    max_change: int | None = None
+    switch_threshold: float = _JOINT.tuning.switch_threshold
+    history_steps: int = _JOINT.tuning.history_steps
+    samples: int = _JOINT.tuning.samples
+    seed: int = 0
+    ema: float = _HIERARCHICAL.ema
+    momentum: float = _HIERARCHICAL.momentum
+    inner_threshold: float = _HIERARCHICAL.inner_threshold
+    smoothing: float = _JOINT.smoothing
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeModelSettings:
+    """Where tau(b), the seconds per token at b running requests, comes from.
+
+    Attributes:
+        source: "online" estimates it from the run itself, "file" reads a profile.
+        path: of the profile.
+    """
+
+    source: str = "online"
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +107,7 @@ class Settings:
         dispatch: how responses are spread within a pool, "request" or "group".
         allocation: where the run starts.
         controller: what moves (q, m).
+        decode_model: what predictions take tau(b) from.
         sampling: parameters of each request.
         replay_lengths: data column that forces each response's length (n integers, tokens, a row); for benchmarks.
         retries: how often a failed response, or a failed reward, is tried again before the run stops.
@@ -83,6 +120,7 @@ class Settings:
     dispatch: str = "request"
     allocation: AllocationSettings = field(default_factory=AllocationSettings)
     controller: ControllerSettings = field(default_factory=ControllerSettings)
+    decode_model: DecodeModelSettings = field(default_factory=DecodeModelSettings)
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     replay_lengths: str | None = None
     retries: int = 2
@@ -94,6 +132,14 @@ class Settings:
         _one_of("warmup", self.warmup, WARMUPS)
         _one_of("dispatch", self.dispatch, tuple(DISPATCH))
         _one_of("controller.name", self.controller.name, CONTROLLERS)
+        _check_controller(self.controller)
+        _one_of("decode_model.source", self.decode_model.source, DECODE_SOURCES)
+        if (self.decode_model.source == "file") != (self.decode_model.path is not None):
+            raise SettingsError(
+                f"{BLOCK}.decode_model.path",
+                self.decode_model.path,
+                "must be the path of a decode profile with decode_model.source=file, and not be given without it",
+            )
         if self.retries < 0:
             raise SettingsError(f"{BLOCK}.retries", self.retries, "must be 0 or more")
         if self.watchdog_s <= 0:
@@ -121,6 +167,21 @@ def read_settings(block: Mapping[str, Any] | None) -> Settings:
         SettingsError: for an unknown key, a wrong type or a value out of range.
     """
     return _build(Settings, dict(block or {}), BLOCK)
+
+
+def _check_controller(controller: ControllerSettings) -> None:
+    def refuse_unless(holds: bool, name: str, right: str) -> None:
+        if not holds:
+            raise SettingsError(f"{BLOCK}.controller.{name}", getattr(controller, name), right)
+
+    refuse_unless(controller.max_change is None or controller.max_change > 0, "max_change", "must be 1 group or more")
+    for name in ("history_steps", "samples"):
+        refuse_unless(getattr(controller, name) > 0, name, "must be 1 or more")
+    refuse_unless(controller.seed >= 0, "seed", "must be 0 or more")
+    for name in ("switch_threshold", "inner_threshold", "momentum"):
+        refuse_unless(0 <= getattr(controller, name) < 1, name, "must be between 0 and below 1")
+    for name in ("ema", "smoothing"):
+        refuse_unless(0 < getattr(controller, name) <= 1, name, "must be above 0 and up to 1")
 
 
 def _one_of(key: str, value: str, allowed: Sequence[str]) -> None:

@@ -9,7 +9,9 @@ from omegaconf import DictConfig, OmegaConf
 from tailsieve_rl.config.settings import BLOCK, Settings, SettingsError, read_settings
 from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.routing.allocation import Allocation, check_allocation
-from tailsieve_rl.routing.control import Fixed
+from tailsieve_rl.routing.control import Controller, Fixed, Hierarchical, Joint
+from tailsieve_rl.routing.control.tuning import Tuning
+from tailsieve_rl.routing.decode_model import ProfileError, load_profile
 from tailsieve_rl.routing.policies import LeastLoaded, RoutingPolicy, Setup, TwoPool, Uniform, default_allocation
 from tailsieve_rl.routing.room import needed_room
 from tailsieve_rl.versions import untested
@@ -37,6 +39,7 @@ def setup_of(config: DictConfig) -> Setup:
         groups=config.data.train_batch_size,
         responses=rollout.n,
         replicas=config.trainer.n_gpus_per_node * config.trainer.nnodes // per_replica,
+        capacity=min(rollout.max_num_seqs, SERVER_MAX_CONCURRENCY - CONTROL_CALLS),
     )
 
 
@@ -53,6 +56,7 @@ def check_config(config: DictConfig) -> Settings:
         raise SettingsError("actor_rollout_ref.rollout.n", setup.responses, "a group needs at least 2 responses")
     allocation = starting_allocation(settings, setup)
     _check_room(config, settings, setup, allocation)
+    _check_seeds_on_cpu(config, settings)
     _check_agent_loop(config)
     _warn_untried(config, setup, allocation)
     return settings
@@ -81,7 +85,31 @@ def make_policy(settings: Settings, setup: Setup) -> RoutingPolicy:
         return Uniform()
     if settings.policy == "least_loaded":
         return LeastLoaded()
-    return TwoPool(Fixed(starting_allocation(settings, setup)), settings.dispatch)
+    return TwoPool(_controller(settings, starting_allocation(settings, setup)), settings.dispatch)
+
+
+def _controller(settings: Settings, allocation: Allocation) -> Controller:
+    """The controller that the settings name."""
+    given, source = settings.controller, settings.decode_model
+    if given.name == "fixed":
+        return Fixed(allocation)
+    model = None
+    if source.path is not None:
+        try:
+            model = load_profile(source.path)
+        except ProfileError as error:
+            raise SettingsError(f"{BLOCK}.decode_model.path", source.path, str(error)) from None
+    tuning = Tuning(
+        max_change=given.max_change,
+        switch_threshold=given.switch_threshold,
+        history_steps=given.history_steps,
+        samples=given.samples,
+        by_group=settings.dispatch == "group",
+        seed=given.seed,
+    )
+    if given.name == "joint":
+        return Joint(allocation, model, tuning, given.smoothing)
+    return Hierarchical(allocation, model, tuning, given.ema, given.momentum, given.inner_threshold)
 
 
 def check_data(settings: Settings, setup: Setup, columns: list[str], rows: int, reserve: int) -> None:
@@ -135,7 +163,7 @@ def _refuse_unsupported(config: DictConfig) -> None:
 
 
 def _check_room(config: DictConfig, settings: Settings, setup: Setup, allocation: Allocation) -> None:
-    """Every reachable allocation must let all requests decode at once."""
+    """Uniform routing and the start must let all requests decode at once; controllers keep to what has room."""
     limit = config.actor_rollout_ref.rollout.max_num_seqs
     by_group = settings.policy == "uniform" or settings.dispatch == "group"
     cases = [(Allocation(0, 0), setup.groups)]
@@ -159,6 +187,22 @@ def _check_room(config: DictConfig, settings: Settings, setup: Setup, allocation
             setup.groups,
             f"at allocation {at} a replica's server must hold {needed} calls at once; it holds "
             f"{SERVER_MAX_CONCURRENCY}, {CONTROL_CALLS} of them kept for control: use more replicas or fewer groups",
+        )
+
+
+def _check_seeds_on_cpu(config: DictConfig, settings: Settings) -> None:
+    """A seeded request whose prompt is prefilled in pieces kills vLLM's CPU engine (engines.vllm.cpu_defaults)."""
+    rollout = config.actor_rollout_ref.rollout
+    length = rollout.max_model_len or config.data.max_prompt_length + config.data.max_response_length
+    if (
+        config.trainer.device == "cpu"
+        and settings.sampling.seed is not None
+        and rollout.max_num_batched_tokens < length
+    ):
+        raise SettingsError(
+            "actor_rollout_ref.rollout.max_num_batched_tokens",
+            rollout.max_num_batched_tokens,
+            f"on CPU engines {BLOCK}.sampling.seed needs room for a whole sequence in one batch: {length} or more",
         )
 
 

@@ -6,6 +6,7 @@ One step reads from top to bottom: prepare_step plans and dispatches, verl sampl
 import logging
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         self.state = RunState(Ledger(), (), self.policy.name, self.policy.start(self.setup))
         self._prompts: dict[str, Prompt] = {}
         self._controller_s = 0.0
+        self._report: Mapping[str, float] = {}
         self._warmup_s = 0.0
         self._saved_step: int | None = None
         self._dead: set[str] = set()
@@ -126,6 +128,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         started = time.perf_counter()
         tail = self.state.tail
         decision = self.policy.decide(self.state.policy_state, len(tail))
+        self._report = self.policy.report(self.state.policy_state)
         q_next = 0 if self._is_last_step() else decision.q_next
         if self.state.ledger.drawn == 0 and self.settings.warmup == "none":
             q_next = 0
@@ -180,12 +183,20 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
     ) -> None:
         super()._compute_metrics(batch, metrics, timing_raw, global_steps, epoch)
+        metrics.update({f"tailsieve/{name}": value for name, value in self._reported().items()})
         metrics["tailsieve/tail_age_max"] = self.state.ledger.tail_age_max
         metrics["tailsieve/controller_ms"] = 1e3 * self._controller_s
         if self._warmup_s:
             metrics["tailsieve/warmup_s"], self._warmup_s = self._warmup_s, 0.0
 
     # ------------------------------------------------------------------ inside
+
+    def _reported(self) -> dict[str, float]:
+        """What the controller had said before the step, and how far its prediction was off."""
+        report = dict(self._report)
+        if report.get("predicted_s"):
+            report["prediction_error"] = self.replay_buffer.outcome.gen_time_s / report["predicted_s"] - 1.0
+        return report
 
     def _leave_out_dead_replicas(self) -> None:
         """verl would put them to sleep like the others."""
@@ -215,6 +226,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
                 "candidates": len(outcome.candidates),
                 "aborted_tokens": outcome.aborted_tokens,
                 "retries": outcome.retries,
+                **self._reported(),
                 "reward_mean": float(sum(row.sum() for row in scores.unbind()) / len(rows)),
                 "off_policy_trajectories": stale,
                 **response_lengths([n for group in outcome.consumed for n in group.lengths]),
@@ -253,7 +265,11 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         batch = tu.get_tensordict(batch_dict)
         tu.assign_non_tensor_data(batch, "global_steps", plan.step)
         index = {prompt.uid: prompt.index for prompt in ordered}
-        ray.get(self.coordinator.begin_step.remote(plan, index, time.perf_counter() - started))
+        lengths, column = None, self.settings.replay_lengths
+        if column is not None:
+            lengths = {prompt.uid: np.asarray(prompt.row[column]).reshape(-1).tolist() for prompt in ordered}
+        elapsed_s = time.perf_counter() - started
+        ray.get(self.coordinator.begin_step.remote(plan, index, elapsed_s, lengths))
         self.agent_loop_manager.generate_sequences(batch)
 
     def _book(self, outcome: StepOutcome, policy_state: Any, discard: bool = False) -> None:

@@ -16,6 +16,7 @@ def _run(assets: Path, out: Path, agent_loop: str, *overrides: str) -> Job:
         f"{LOOPS}.agent_loop_config_path={ROOT}/tests/e2e/agent_loops.yaml",
         f"{LOOPS}.default_agent_loop={agent_loop}",
         "++trainer.v1.tailsieve.replay_lengths=lengths",
+        "++trainer.v1.tailsieve.controller.name=fixed",
         *overrides,
     )
     return run_job(command, out, env={"TAILSIEVE_TEST_DIR": str(out), "PYTHONPATH": f"{ROOT}/tests"})

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from live.tiny_vllm import MAX_MODEL_LEN, MAX_NUM_SEQS, WEIGHTS, serving
+from live.tiny_vllm import MAX_MODEL_LEN, MAX_NUM_BATCHED_TOKENS, MAX_NUM_SEQS, WEIGHTS, serving
 
 LONG = 400
 PROMPT = [5, 6, 7, 8]
+TWO_BATCHES = 2 * MAX_NUM_BATCHED_TOKENS
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +213,18 @@ def test_seed_and_presence_penalty_and_lengths_reach_vllm(server: Any, run: Any)
         assert len(set(spread)) > len(set(same)) > len(set(plain))
         assert len(await ids(max_tokens=1)) == 1
         assert len(await ids(max_tokens=9999)) == MAX_MODEL_LEN - len(PROMPT)
+
+    run(scenario())
+
+
+def test_seeded_requests_whose_prompts_exceed_one_batch_all_finish(server: Any, run: Any) -> None:
+    """An engine that cut a seeded request's prompt in two would die: a CPU generator cannot be rewound."""
+
+    async def scenario() -> None:
+        prompts = [[5 + i, *([7] * (TWO_BATCHES // MAX_NUM_SEQS))] for i in range(MAX_NUM_SEQS)]
+        parameters = {"temperature": 1.0, "ignore_eos": True, "max_tokens": 8}
+        calls = [server.generate(p, {**parameters, "seed": i}, fresh_id()) for i, p in enumerate(prompts)]
+        assert [len(output.token_ids) for output in await asyncio.gather(*calls)] == [8] * MAX_NUM_SEQS
 
     run(scenario())
 

@@ -15,6 +15,7 @@ from unittest import mock
 
 MAX_MODEL_LEN = 512
 MAX_NUM_SEQS = 32
+MAX_NUM_BATCHED_TOKENS = 2048
 WEIGHTS = 7
 """Weight version that the server reports."""
 
@@ -67,7 +68,7 @@ def verl_config(model: Path, *overrides: str) -> Any:
                 f"{rollout}.load_format=auto",
                 f"{rollout}.max_model_len={MAX_MODEL_LEN}",
                 f"{rollout}.max_num_seqs={MAX_NUM_SEQS}",
-                f"{rollout}.max_num_batched_tokens=2048",
+                f"{rollout}.max_num_batched_tokens={MAX_NUM_BATCHED_TOKENS}",
                 *overrides,
             ],
         )

@@ -10,7 +10,7 @@ from tailsieve_rl.config.settings import SettingsError, read_settings
 def test_a_missing_block_means_all_defaults() -> None:
     settings = read_settings(None)
     assert (settings.policy, settings.warmup, settings.dispatch) == ("two_pool", "reserve", "request")
-    assert settings.controller.name == "fixed" and settings.sampling.seed is None
+    assert settings.controller.name == "joint" and settings.sampling.seed is None
 
 
 def test_nested_values_are_read_with_their_types() -> None:
@@ -24,9 +24,16 @@ def test_nested_values_are_read_with_their_types() -> None:
     ("block", "message"),
     [
         ({"policy": "magic"}, r"trainer.v1.tailsieve.policy='magic': must be one of uniform, least_loaded, two_pool"),
-        ({"controller": {"name": "magic"}}, r"controller.name='magic': must be one of fixed"),
+        ({"controller": {"name": "magic"}}, r"controller.name='magic': must be one of hierarchical, joint, fixed"),
         ({"warmup": "hot"}, r"warmup='hot': must be one of reserve, overlaunch, none"),
         ({"dispatch": "random"}, r"dispatch='random': must be one of request, group"),
+        ({"controller": {"max_change": 0}}, r"controller.max_change=0: must be 1 group or more"),
+        ({"controller": {"samples": 0}}, r"controller.samples=0: must be 1 or more"),
+        ({"controller": {"momentum": 1}}, r"controller.momentum=1.0: must be between 0 and below 1"),
+        ({"controller": {"ema": 0}}, r"controller.ema=0.0: must be above 0 and up to 1"),
+        ({"decode_model": {"source": "guess"}}, r"decode_model.source='guess': must be one of online, file"),
+        ({"decode_model": {"source": "file"}}, r"decode_model.path=None: must be the path of a decode profile"),
+        ({"decode_model": {"path": "a.json"}}, r"decode_model.path='a.json': must be .* not be given without it"),
         ({"retries": -1}, r"retries=-1: must be 0 or more"),
         ({"watchdog_s": 0}, r"watchdog_s=0.0: must be a positive"),
         ({"retries": True}, r"retries=True: must be of type int"),

@@ -15,6 +15,10 @@ def fill(engine_kwargs: dict[str, Any], rollout: Any, hf_config: Any) -> None:
     ranks = rollout.tensor_model_parallel_size * rollout.pipeline_model_parallel_size * rollout.data_parallel_size
     if ranks == 1 and os.environ.get("VLLM_ENABLE_V1_MULTIPROCESSING") == "0":
         engine_kwargs.setdefault("distributed_executor_backend", "uni")
+    # vLLM 0.30 rewinds the generator of a seeded request whose prompt it cut in two; a CPU generator cannot be rewound,
+    # and the engine dies of it.
+    if rollout.max_num_batched_tokens >= rollout.max_model_len:
+        engine_kwargs.setdefault("enable_chunked_prefill", False)
     if not KV_ARGUMENTS & engine_kwargs.keys():
         blocks = kv_blocks(rollout.max_num_seqs, rollout.max_model_len, hf_config)
         if blocks is not None:

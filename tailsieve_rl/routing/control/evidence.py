@@ -43,6 +43,13 @@ class Evidence:
             return replace(self, lengths=lengths, requests=requests)
         return replace(self, lengths=lengths, requests=requests, model=fit.model, residual=fit.residual)
 
+    def figures(self) -> dict[str, float]:
+        """The decode model in numbers: seconds per token of a lone request and at the largest known batch."""
+        if self.model is None:
+            return {}
+        ends = {"tau_1": float(self.model.tau(1)), "tau_max": float(self.model.tau(self.model.points[-1].b))}
+        return ends if self.residual is None else {**ends, "tau_residual": self.residual}
+
 
 def no_evidence(responses: int, model: DecodeModel | None) -> Evidence:
     """Before the first step; without a model it is estimated online."""

@@ -100,7 +100,7 @@ class Hierarchical:
         else:
             state = self._balance(state, forecast, outcome)
         predicted = forecast.step_s(Allocation(outcome.plan.q_next, state.applied.m))
-        return replace(state, figures={**state.figures, "predicted_s": predicted})
+        return replace(state, figures={**state.figures, **evidence.figures(), "predicted_s": predicted})
 
     def _balance(self, state: HierarchicalState, forecast: Forecast, outcome: StepOutcome) -> HierarchicalState:
         """The inner loop; the outer one when q is where it should be."""

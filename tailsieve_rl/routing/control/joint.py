@@ -91,6 +91,7 @@ class Joint:
         waiting = outcome.plan.q_next
         state = self._approach(state, waiting)
         figures = {
+            **evidence.figures(),
             "proposed_q": float(best.q),
             "proposed_m": float(best.m),
             "predicted_s": forecast.step_s(Allocation(waiting, state.applied.m)),

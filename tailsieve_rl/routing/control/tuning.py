@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tailsieve_rl.routing.allocation import Allocation
+from tailsieve_rl.routing.allocation import UNIFORM, Allocation
 from tailsieve_rl.routing.control.evidence import Evidence
 from tailsieve_rl.routing.control.forecast import Forecast, draw
 from tailsieve_rl.routing.room import needed_room
@@ -53,12 +53,14 @@ class Tuning:
         return Forecast(draw(evidence.lengths, setup.groups, self.samples, rng), setup.replicas, tau, self.by_group)
 
     def has_room(self, setup: Setup, allocation: Allocation) -> bool:
-        """Whether every replica can decode all its requests at once, with q on the move."""
+        """Whether every replica can decode all its requests at once: there, on the way, and when it is entered."""
         if setup.capacity is None:
             return True
-        fresh = setup.groups + self.change_bound(setup)
-        room = needed_room(allocation, fresh, setup.responses, setup.replicas, self.by_group)
-        return room.largest <= setup.capacity
+        cases = ((allocation, setup.groups + self.change_bound(setup)), (UNIFORM, setup.groups + allocation.q))
+        return all(
+            needed_room(at, fresh, setup.responses, setup.replicas, self.by_group).largest <= setup.capacity
+            for at, fresh in cases
+        )
 
 
 def largest_q(setup: Setup) -> int:

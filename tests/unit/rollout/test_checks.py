@@ -54,6 +54,10 @@ def test_verls_own_defaults_with_one_override_are_accepted() -> None:
             r"train_batch_size=32768: .* holds 16384, 64 of them kept for control",
         ),
         (["trainer.use_v1=false"], r"trainer.use_v1=False"),
+        (
+            ["trainer.device=cpu", _own("sampling", "{seed:1}"), "actor_rollout_ref.rollout.max_num_batched_tokens=64"],
+            r"max_num_batched_tokens=64: on CPU engines trainer.v1.tailsieve.sampling.seed needs",
+        ),
         ([_own("policy", "magic")], r"policy='magic'"),
     ],
 )
