@@ -37,6 +37,25 @@ def _compare(options: argparse.Namespace) -> int:
         return 2
 
 
+def _simulate(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from tailsieve_rl.simulation import command
+
+    if options.list:
+        print(command.describe())
+        return 0
+    try:
+        if options.experiment is None or options.out is None:
+            raise command.SimulateError("simulate needs the name of an experiment and --out DIR; --list shows them")
+        for path in command.simulate(options.experiment, Path(options.out), options.seed, options.repeats):
+            print(path)
+    except command.SimulateError as error:
+        print(f"tailsieve: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tailsieve",
@@ -64,6 +83,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a run")
     compare.set_defaults(run=_compare)
+
+    simulate = commands.add_parser(
+        "simulate",
+        help="the paper's offline results in virtual time",
+        description="Run an experiment in virtual time; write results.json and figures.",
+        epilog="example: tailsieve simulate policies --out outputs/policies",
+    )
+    simulate.add_argument("experiment", nargs="?", metavar="NAME", help="an experiment; --list shows them")
+    simulate.add_argument("--out", metavar="DIR", help="folder for the results")
+    simulate.add_argument("--seed", type=int, default=0, help="of the first prompt stream (default 0)")
+    simulate.add_argument("--repeats", type=int, help="prompt streams (default: what the experiment's claim needs)")
+    simulate.add_argument("--list", action="store_true", help="describe the experiments")
+    simulate.set_defaults(run=_simulate)
     return parser
 
 

@@ -57,6 +57,10 @@ class LengthCurve:
         cut = given >= self._cut if self.truncated else False
         return np.where(cut, self.cap, np.clip(lengths, 1, self.cap)).astype(np.int64)
 
+    def at(self, probabilities: ArrayLike) -> Ints:
+        """Length at each probability strictly between 0 and 1: the quantile function, with the truncated ones."""
+        return self.tokens([_normal.inv_cdf(float(probability)) for probability in np.ravel(probabilities)])
+
     @cached_property
     def _knots(self) -> tuple[Floats, Floats]:
         kept = 1.0 - self.truncated

@@ -1,8 +1,5 @@
 """The workloads that experiments use, by name. Their constants were fitted before any policy was tuned on them."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
 from tailsieve_rl.simulation.workloads.length_curve import LengthCurve
 from tailsieve_rl.simulation.workloads.synthetic import Synthetic, Weights
 
@@ -88,15 +85,3 @@ def uniform_lengths(seed: int, responses: int = 8) -> Synthetic:
 
 def _evolving(weights: Weights, evolving: bool) -> Weights:
     return weights if evolving else Weights(weights.sampling)
-
-
-WORKLOADS: Mapping[str, Callable[[int, int], Synthetic]] = MappingProxyType(
-    {
-        "math": math_workload,
-        "code": code_workload,
-        "kodcode_like": kodcode_like,
-        "light_tail": light_tail,
-        "uniform_lengths": uniform_lengths,
-    }
-)
-"""Name -> factory of (seed, responses)."""
