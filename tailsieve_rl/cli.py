@@ -56,6 +56,17 @@ def _simulate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _analyze_lengths(options: argparse.Namespace) -> int:
+    from tailsieve_rl.simulation import analyze
+
+    try:
+        analyze.lengths(options.file, options.out)
+    except analyze.AnalyzeError as error:
+        print(f"tailsieve: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tailsieve",
@@ -96,6 +107,28 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument("--repeats", type=int, help="prompt streams (default: what the experiment's claim needs)")
     simulate.add_argument("--list", action="store_true", help="describe the experiments")
     simulate.set_defaults(run=_simulate)
+
+    analyze = commands.add_parser(
+        "analyze",
+        help="what is in measured response lengths",
+        description="Measure what a policy can count on in a file of response lengths.",
+        epilog="example: tailsieve analyze lengths outputs/quickstart/tailsieve/requests.parquet",
+    )
+    subjects = analyze.add_subparsers(title="subjects", dest="subject", required=True, metavar="SUBJECT")
+    lengths = subjects.add_parser(
+        "lengths",
+        help="quantiles, whether long prompts stay long, where the variance comes from",
+        description="The paper's Appendix B: quantiles, whether long prompts stay long, where the variance comes from.",
+        epilog="example: tailsieve analyze lengths lengths.csv --out outputs/lengths",
+    )
+    lengths.add_argument(
+        "file",
+        metavar="FILE",
+        help="CSV with a row a response (columns prompt_id, response_tokens and, optionally, checkpoint), "
+        "or a run's requests.parquet",
+    )
+    lengths.add_argument("--out", metavar="DIR", help="folder for results.json")
+    lengths.set_defaults(run=_analyze_lengths)
     return parser
 
 

@@ -32,7 +32,8 @@ class LengthTable:
         prompt: (rows,) number of its prompt, 0 to prompts - 1, in order of appearance.
         checkpoint: (rows,) position of its checkpoint in `checkpoints`.
         tokens: (rows,) its length, 1 or more.
-        checkpoints: names of the checkpoints, in numerical order where they are numbers; one "" without the column.
+        checkpoints: names of the checkpoints, in numerical order where they are numbers; one "" without the column. Of
+            a run they are visits: "1" is the first step in which a prompt was trained on, "2" the next, an epoch later.
         source: the file.
     """
 
@@ -59,10 +60,14 @@ def read_lengths(path: str | Path) -> LengthTable:
         TraceError: if the file cannot be read, lacks a column, has no rows, or a length is not a whole number above 0.
     """
     file = Path(path)
+    if not file.is_file():
+        raise TraceError(f"{file} is not a file")
     columns, lines = _parquet(file) if file.suffix == ".parquet" else _csv(file)
     prompt = _column(columns, PROMPT_COLUMNS, file)
     tokens = _column(columns, TOKEN_COLUMNS, file)
     checkpoint = next((columns[name] for name in CHECKPOINT_COLUMNS if name in columns), [""] * len(tokens))
+    if "status" in columns:
+        checkpoint = _visits(prompt, checkpoint)
     if not tokens:
         raise TraceError(f"{file} has no rows")
     names = tuple(sorted(dict.fromkeys(map(str, checkpoint)), key=_numerical))
@@ -83,8 +88,10 @@ def _csv(file: Path) -> tuple[dict[str, Sequence[Any]], list[str]]:
         with open(file, newline="", encoding="utf-8-sig") as text:
             reader = csv.reader(text)
             numbered = [(reader.line_num, row) for row in reader if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TraceError(f"{file}: {error}") from error
+    except OSError as error:
+        raise TraceError(f"{file}: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise TraceError(f"{file} is not a CSV file: {error}") from error
     header = [name.strip() for name in numbered[0][1]] if numbered else []
     for line, row in numbered:
         if len(row) != len(header):
@@ -100,7 +107,7 @@ def _parquet(file: Path) -> tuple[dict[str, Sequence[Any]], list[str]]:
     try:
         table = pq.read_table(file).to_pydict()
     except (OSError, pa.ArrowException) as error:
-        raise TraceError(f"{file}: {str(error).splitlines()[0]}") from error
+        raise TraceError(f"{file} is not a parquet file: {str(error).splitlines()[0]}") from error
     rows = range(len(next(iter(table.values()), [])))
     kept = [i for i in rows if table["status"][i] == CONSUMED] if "status" in table else list(rows)
     return {name: [values[i] for i in kept] for name, values in table.items()}, [f"row {i + 1}" for i in kept]
@@ -111,6 +118,15 @@ def _column(columns: dict[str, Sequence[Any]], names: tuple[str, ...], file: Pat
         if name in columns:
             return columns[name]
     raise TraceError(f"{file} has none of the columns {', '.join(names)}; it has {', '.join(columns) or 'none'}")
+
+
+def _visits(prompt: Sequence[Any], step: Sequence[Any]) -> list[int]:
+    """How often the prompt had been seen by each row's step: a run never has the same prompts in neighbouring steps."""
+    seen: dict[Any, set[Any]] = {}
+    for value, at in zip(prompt, step, strict=True):
+        seen.setdefault(value, set()).add(at)
+    order = {value: {at: i + 1 for i, at in enumerate(sorted(steps))} for value, steps in seen.items()}
+    return [order[value][at] for value, at in zip(prompt, step, strict=True)]
 
 
 def _length(value: Any, where: str) -> int:
