@@ -63,12 +63,14 @@ class Forecast:
         replicas: R.
         tau: seconds per token by batch size.
         by_group: whole groups are dealt out, else single responses.
+        tail_tau: the same on the tail pool's replicas, if they differ (in draft depth); None: the same.
     """
 
     draws: Draws
     replicas: int
     tau: Floats
     by_group: bool = False
+    tail_tau: Floats | None = None
     _bulk: dict[int, tuple[Floats, Ints]] = field(default_factory=dict)
     _tail: dict[tuple[int, int], Floats] = field(default_factory=dict)
 
@@ -97,7 +99,8 @@ class Forecast:
         if key not in self._tail:
             last = self._bulk_times(allocation.m)[1][:, self.groups - allocation.q :]
             lengths = np.take_along_axis(self.draws.again, last[:, :, None], axis=1)
-            self._tail[key] = pool_times(lengths, allocation.m, self.tau, self.by_group).max(axis=-1)
+            tau = self.tau if self.tail_tau is None else self.tail_tau
+            self._tail[key] = pool_times(lengths, allocation.m, tau, self.by_group).max(axis=-1)
         return self._tail[key]
 
     def bulk_done(self, m: int, deadline_s: float) -> float:

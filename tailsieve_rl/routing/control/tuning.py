@@ -30,6 +30,8 @@ class Tuning:
             tens of times, few enough to follow a policy that changes.
         samples: pools that a forecast draws. More cost time in proportion and sharpen it by their root.
         by_group: within a pool whole groups are dealt out, not single responses.
+        depths: (tail, bulk) draft depths that the pools run at. A model that is estimated from the run has one curve,
+            whatever they are.
         seed: of the draws.
     """
 
@@ -38,6 +40,7 @@ class Tuning:
     history_steps: int = 10
     samples: int = 8
     by_group: bool = False
+    depths: tuple[int, int] = (0, 0)
     seed: int = 0
 
     def change_bound(self, setup: Setup) -> int:
@@ -49,8 +52,12 @@ class Tuning:
         if evidence.model is None or not len(evidence.lengths):
             return None
         rng = np.random.default_rng((self.seed, step))
-        tau = evidence.model.table(setup.groups * setup.responses)
-        return Forecast(draw(evidence.lengths, setup.groups, self.samples, rng), setup.replicas, tau, self.by_group)
+        draws = draw(evidence.lengths, setup.groups, self.samples, rng)
+        most = setup.groups * setup.responses
+        tail, bulk = (0, 0) if evidence.online else self.depths
+        tau = evidence.model.table(most, bulk)
+        tail_tau = None if tail == bulk else evidence.model.table(most, tail)
+        return Forecast(draws, setup.replicas, tau, self.by_group, tail_tau)
 
     def has_room(self, setup: Setup, allocation: Allocation) -> bool:
         """Whether every replica can decode all its requests at once: there, on the way, and when it is entered."""

@@ -26,17 +26,24 @@ MEMORY_USED = 0.9
 """Share of a GPU that the engine fills (vLLM's default gpu_memory_utilization)."""
 
 
-def roofline(configuration: Configuration, device: Device) -> DecodeModel:
+def roofline(configuration: Configuration, device: Device, tokens: int = 1) -> DecodeModel:
     """A modelled profile: where memory or the matrix units bind, plus what a step costs whatever it computes.
 
     Weights are split over the GPUs of a replica. Routing is taken to be uniform and independent over experts, so that b
     requests touch experts * (1 - (1 - active / experts)^b) of a layer: real routing is skewed and touches fewer.
 
+    Args:
+        configuration: model and GPUs.
+        device: each of the GPUs.
+        tokens: of each request in a step. A step that verifies drafts has several; they share the request's keys and
+            values, its states and its work on the host.
+
     Returns:
-        points in seconds, rounded to nanoseconds; kind "modelled".
+        points in seconds of a step, rounded to nanoseconds; kind "modelled".
     """
     model, gpus = configuration.model, configuration.gpus
     b = np.array(BATCHES)
+    rows = b * tokens
     bandwidth = device.bandwidth * gpus
     flops = device.flops * gpus * device.flops_efficiency
     dense = dense_parameters(model)
@@ -44,14 +51,14 @@ def roofline(configuration: Configuration, device: Device) -> DecodeModel:
     # The part that takes longer, reading weights or multiplying by them, hides the other.
     dense_s = np.maximum(
         WEIGHT_BYTES * dense / (bandwidth * device.weight_efficiency),
-        2 * b * dense / flops,
+        2 * rows * dense / flops,
     )
     expert_s = np.maximum(
-        WEIGHT_BYTES * experts * distinct_experts(model, b) / (bandwidth * device.expert_efficiency),
-        2 * b * experts * model.active_experts / flops,
+        WEIGHT_BYTES * experts * distinct_experts(model, rows) / (bandwidth * device.expert_efficiency),
+        2 * rows * experts * model.active_experts / flops,
     )
     state_s = b * moved_bytes_of_a_request(model) / (bandwidth * device.state_efficiency)
-    tau = dense_s + expert_s + state_s + _overhead(model, gpus, device, b)
+    tau = dense_s + expert_s + state_s + _overhead(model, gpus, device, b, rows)
     return DecodeModel(
         tuple(DecodePoint(int(at), round(float(seconds), 9)) for at, seconds in zip(b, tau, strict=True)),
         model=model.name,
@@ -110,14 +117,13 @@ def moved_bytes_of_a_request(model: Architecture) -> int:
     return keys_and_values + 2 * states
 
 
-def _overhead(model: Architecture, gpus: int, device: Device, b: NDArray[np.int64]) -> Floats:
+def _overhead(model: Architecture, gpus: int, device: Device, b: NDArray[np.int64], rows: NDArray[np.int64]) -> Floats:
     linear = model.layers - full_layers(model)
     fixed = device.step_s + model.layers * device.layer_s + linear * device.linear_layer_s
     fixed += model.layers * device.expert_layer_s if model.experts else 0.0
     reduces = 2 * model.layers if gpus > 1 else 0  # after attention and after the feed-forward
-    return (
-        fixed + b * device.request_s + reduces * (device.all_reduce_s + b * model.hidden * WEIGHT_BYTES / device.link)
-    )
+    all_reduce_s = device.all_reduce_s + rows * model.hidden * WEIGHT_BYTES / device.link
+    return fixed + b * device.request_s + reduces * all_reduce_s
 
 
 def _fits(configuration: Configuration, device: Device) -> int:
