@@ -7,6 +7,8 @@ pool are the tail set; they are generated again on the tail pool. Whatever is dr
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from tailsieve_rl.routing.control.evidence import Ints
 from tailsieve_rl.routing.makespan import pool_times
 
 Floats = NDArray[np.float64]
+
+MOST_QUANTILES = 2048
+"""Points that the distribution of past lengths is kept in: four for each of the 512 responses of a usual step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,13 @@ class Draws:
 
 
 def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> Draws:
-    """Draw fresh pools from past groups, and two generations of each prompt from its responses (bootstrap).
+    """Draw fresh pools like the past groups, and two generations of each prompt.
+
+    Every response has a score, the normal quantile of its rank among all past responses. Scores vary between prompts
+    and within a prompt, by as much as they did in the past (one-way analysis of variance). A drawn prompt has the mean
+    score of a past group, shrunk and spread by what n responses leave unknown of it; a generation adds the variance
+    within; scores become lengths by the past responses' own distribution. Resampling each group's few responses
+    instead repeats them in both generations: the tail looks easier to catch than it is.
 
     Args:
         lengths: (past groups, n) tokens.
@@ -40,18 +51,42 @@ def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> 
         samples: pools to draw.
         rng: a seeded generator.
     """
-    past = len(lengths)
+    past, n = lengths.shape
+    grid = _normal_scores(min(lengths.size, MOST_QUANTILES))
+    quantiles = np.quantile(lengths, (np.arange(len(grid)) + 0.5) / len(grid))
+    scores = _scores(lengths, quantiles, grid)
+    means = scores.mean(axis=1)
+    within = float(scores.var(axis=1, ddof=1).mean()) if n > 1 else 0.0
+    between = max(float(means.var(ddof=1)) - within / n, 0.0) if past > 1 else 0.0
+    known = between / (between + within / n) if between else 0.0
     # Without replacement where there are enough: a pool does not hold a prompt twice.
     if past >= 2 * groups:
         chosen = np.stack([rng.permutation(past)[:groups] for _ in range(samples)])
     else:
         chosen = rng.integers(0, past, (samples, groups))
-    pools = lengths[chosen]
-    return Draws(_resample(pools, rng), _resample(pools, rng))
+    prompt = known * (means[chosen] - means.mean()) + (between * (1 - known)) ** 0.5 * rng.standard_normal(chosen.shape)
+    scale = (between + within) ** 0.5 or 1.0
+
+    def generate() -> Ints:
+        noise = within**0.5 * rng.standard_normal((*chosen.shape, n))
+        return np.interp((prompt[..., None] + noise) / scale, grid, quantiles).astype(np.int64)
+
+    return Draws(generate(), generate())
 
 
-def _resample(pools: Ints, rng: np.random.Generator) -> Ints:
-    return np.take_along_axis(pools, rng.integers(0, pools.shape[-1], pools.shape), axis=-1)
+def _scores(lengths: Ints, quantiles: Floats, grid: Floats) -> Floats:
+    """The normal score of each length; equal lengths, such as those at the cap, share the mean of theirs."""
+    first, last = np.searchsorted(quantiles, lengths, "left"), np.searchsorted(quantiles, lengths, "right")
+    sums = np.concatenate([[0.0], np.cumsum(grid)])
+    tied = (sums[last] - sums[first]) / np.maximum(last - first, 1)
+    return np.where(last > first, tied, grid[np.minimum(first, len(grid) - 1)])
+
+
+@lru_cache(maxsize=16)
+def _normal_scores(count: int) -> Floats:
+    """Normal quantiles of `count` equally probable ranks."""
+    normal = NormalDist()
+    return np.array([normal.inv_cdf((i + 0.5) / count) for i in range(count)])
 
 
 @dataclass(slots=True)

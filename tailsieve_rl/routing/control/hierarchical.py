@@ -68,7 +68,7 @@ class Hierarchical:
     tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
     ema: float = 0.5
     momentum: float = 0.5
-    inner_threshold: float = 0.01
+    inner_threshold: float = 0.005
     outer: bool = True
 
     def start(self, setup: Setup) -> HierarchicalState:

@@ -54,13 +54,13 @@ class Joint:
         model: the decode model; None: estimated from the run.
         tuning: what it has in common with other controllers.
         smoothing: weight of a new surface. The forecasts of neighbouring steps share most of their groups, but not
-            their draws: a third averages some five of them.
+            their draws: a tenth averages some twenty of them, as many steps as the history has.
     """
 
     allocation: Allocation
     model: DecodeModel | None = None
     tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
-    smoothing: float = 0.3
+    smoothing: float = 0.1
 
     def start(self, setup: Setup) -> JointState:
         check_allocation(self.allocation, setup.groups, setup.replicas)
