@@ -86,7 +86,7 @@ class Hierarchical:
 
     def observe(self, state: HierarchicalState, outcome: StepOutcome) -> HierarchicalState:
         keep = self.tuning.history_steps * state.setup.groups
-        evidence = state.evidence.add(outcome, keep, self.tuning.history_steps)
+        evidence = state.evidence.add(outcome, keep)
         state = replace(state, evidence=evidence, steps=state.steps + 1)
         if state.setup.replicas < 2 or state.setup.groups < 2:
             return state

@@ -77,7 +77,7 @@ class Joint:
 
     def observe(self, state: JointState, outcome: StepOutcome) -> JointState:
         setup = state.setup
-        evidence = state.evidence.add(outcome, self.tuning.history_steps * setup.groups, self.tuning.history_steps)
+        evidence = state.evidence.add(outcome, self.tuning.history_steps * setup.groups)
         state = replace(state, evidence=evidence, steps=state.steps + 1)
         if setup.replicas < 2 or setup.groups < 2:
             return state
