@@ -1,34 +1,24 @@
 """Table 4: routing alone against uniform groups as a step has more groups."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from tailsieve_rl.routing.control import Fixed, Joint
+from tailsieve_rl.routing.control import Joint
 from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.policies import LeastLoaded, RoutingPolicy, Setup, TwoPool, Uniform, default_allocation
 from tailsieve_rl.simulation.experiments import Options, Results
-from tailsieve_rl.simulation.experiments.cells import RESPONSES, Measured, best_static, measure
-from tailsieve_rl.simulation.experiments.statistics import speedup
+from tailsieve_rl.simulation.experiments.tables import FACTORIES, measure_cell
 from tailsieve_rl.simulation.figures import COLOURS, figure
-from tailsieve_rl.simulation.profiles import PROFILES, profile, replicas
-from tailsieve_rl.simulation.workloads import Workload, code_workload, math_workload
+from tailsieve_rl.simulation.profiles import PROFILES
 
 DESCRIPTION = "Table 4: speedup over uniform groups at N = 64, 128 and 256, five models, math and code"
 
 GROUPS = (64, 128, 256)
 REPEATS = 20
-CONVERGE = 16
-"""Steps before the measured ones: q moves by N / 32 every second step, from N / 16 to N / 4 in twelve."""
-MEASURED = 8
-STATIC_STREAMS, STATIC_GROUPS = 4, 512
-"""Streams, and groups on each, that the best static pair is chosen on before it runs on all: the grid costs most."""
-
-FACTORIES: Mapping[str, Callable[..., Workload]] = MappingProxyType({"math": math_workload, "code": code_workload})
-
 PAPER = MappingProxyType(
     {
         ("qwen3.5-35b-a3b-tp2", "math"): (1.346, 1.199, 1.122),
@@ -51,7 +41,7 @@ def run(options: Options, groups: Sequence[int] = GROUPS, models: Sequence[str] 
     for model in models:
         for workload in FACTORIES:
             for count in groups:
-                cell = _cell(model, workload, count, options.seeds(REPEATS))
+                cell = measure_cell(model, workload, count, options.seeds(REPEATS), policies)
                 cell["paper_speedup"] = PAPER[model, workload][GROUPS.index(count)] if count in GROUPS else None
                 cells.append(cell)
                 options.progress(f"{model} {workload} N={count}: {cell['policies']['tailsieve']['speedup']:.3f}x")
@@ -62,50 +52,6 @@ def policies(setup: Setup, model: DecodeModel) -> dict[str, RoutingPolicy]:
     """What is compared, the baseline first."""
     joint = Joint(default_allocation(setup), model)
     return {"uniform": Uniform(), "least_loaded": LeastLoaded(), "tailsieve": TwoPool(joint)}
-
-
-def _cell(name: str, workload: str, groups: int, seeds: range) -> dict[str, Any]:
-    model, setup = profile(name), Setup(groups, RESPONSES, replicas(name))
-    streams = [FACTORIES[workload](seed, RESPONSES, evolving=False) for seed in seeds]
-    runs = {
-        key: [measure(policy, setup, stream, model, CONVERGE, MEASURED) for stream in streams]
-        for key, policy in policies(setup, model).items()
-    }
-    static, _ = best_static(setup, streams[:STATIC_STREAMS], model, max(2, STATIC_GROUPS // groups))
-    best = [measure(TwoPool(Fixed(static)), setup, stream, model, CONVERGE, MEASURED).step_s for stream in streams]
-    baseline_s = [measured.step_s for measured in runs["uniform"]]
-    return {
-        "model": name,
-        "workload": workload,
-        "groups": groups,
-        "replicas": setup.replicas,
-        "best_static": {"q": static.q, "m": static.m},
-        "best_static_s": float(np.mean(best)),
-        "bound_s": float(np.mean([_bound_s(measured, model) for measured in runs["uniform"]])),
-        "policies": {key: entry(measured, baseline_s) for key, measured in runs.items()},
-    }
-
-
-def entry(runs: Sequence[Measured], baseline_s: Sequence[float]) -> dict[str, Any]:
-    """A policy in a cell, as results have it: means over prompt streams, speedup over the baseline by stream."""
-    times = [measured.step_s for measured in runs]
-    gain = speedup(baseline_s, times)
-    return {
-        "step_s": float(np.mean(times)),
-        "speedup": gain.value,
-        "ci95": gain.interval,
-        "q": float(np.mean([measured.allocation.q for measured in runs])),
-        "m": float(np.mean([measured.allocation.m for measured in runs])),
-        "draft_depth_tail": 0,
-        "draft_depth_bulk": 0,
-        "step_s_by_stream": times,
-    }
-
-
-def _bound_s(measured: Measured, model: DecodeModel) -> float:
-    """The longest consumed response of each step, alone on a replica: no routing can be faster, mean of the steps."""
-    longest = [max(max(group.lengths) for group in step.outcome.consumed) for step in measured.steps]
-    return float(np.mean(longest) * model.tau(1))
 
 
 def _means(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
