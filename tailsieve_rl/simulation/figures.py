@@ -14,7 +14,7 @@ COLOURS = {
     "good": "#3c896d",
     "other": "#6c5b7b",
 }
-_STYLE = {
+_STYLE: Any = {
     "figure.dpi": 150,
     "savefig.bbox": "tight",
     "font.size": 9,

@@ -53,7 +53,7 @@ def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> 
     """
     past, n = lengths.shape
     grid = _normal_scores(min(lengths.size, MOST_QUANTILES))
-    quantiles = np.quantile(lengths, (np.arange(len(grid)) + 0.5) / len(grid))
+    quantiles = np.asarray(np.quantile(lengths, (np.arange(len(grid)) + 0.5) / len(grid)), float)
     scores = _scores(lengths, quantiles, grid)
     means = scores.mean(axis=1)
     within = float(scores.var(axis=1, ddof=1).mean()) if n > 1 else 0.0

@@ -59,6 +59,14 @@ def measure(
     return Measured(float(np.mean([step.outcome.gen_time_s for step in steps])), tuple(steps))
 
 
+def static_step_s(
+    at: Allocation, setup: Setup, workloads: Sequence[Workload], model: DecodeModel, count: int, converge: int = 1
+) -> list[float]:
+    """Mean step time of a fixed pair on each workload, seconds; arguments as of `measure`."""
+    policy = TwoPool(Fixed(at))
+    return [measure(policy, setup, workload, model, converge, count).step_s for workload in workloads]
+
+
 def static_grid(setup: Setup) -> list[Allocation]:
     """The static allocations that the best one is looked for in: (0, 0), every m, and q ever farther apart."""
     splits = spread(1, setup.replicas - 1, exact=16)
@@ -72,11 +80,7 @@ def best_static(
 
     All pairs run on the first workload; the best ones run on all of them, so that luck does not choose.
     """
-
-    def step_s(at: Allocation, workload: Workload) -> float:
-        return measure(TwoPool(Fixed(at)), setup, workload, model, converge=1, count=count).step_s
-
-    first = {at: step_s(at, workloads[0]) for at in static_grid(setup)}
+    first = {at: static_step_s(at, setup, workloads[:1], model, count)[0] for at in static_grid(setup)}
     near = sorted(first, key=lambda at: first[at])[:finalists]
-    times = {at: [step_s(at, workload) for workload in workloads] for at in near}
+    times = {at: static_step_s(at, setup, workloads, model, count) for at in near}
     return min(times, key=lambda at: float(np.mean(times[at]))), times
