@@ -9,6 +9,7 @@ pool are the tail set; they are generated again on the tail pool. Whatever is dr
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +40,10 @@ class Draws:
 def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> Draws:
     """Draw fresh pools like the past groups, and two generations of each prompt.
 
-    Every response has a score, the normal quantile of its rank among all past responses. Scores vary between prompts
-    and within a prompt, by as much as they did in the past (one-way analysis of variance). A drawn prompt has the mean
+    Every response has a score, the normal quantile of its rank among all past responses. A drawn prompt has the mean
     score of a past group, shrunk and spread by what n responses leave unknown of it; a generation adds the variance
-    within; scores become lengths by the past responses' own distribution. Resampling each group's few responses
-    instead repeats them in both generations: the tail looks easier to catch than it is.
+    within a prompt; scores become lengths by the past responses' own distribution. Resampling each group's few
+    responses instead repeats them in both generations: the tail looks easier to catch than it is.
 
     Args:
         lengths: (past groups, n) tokens.
@@ -55,23 +55,34 @@ def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> 
     grid = _normal_scores(min(lengths.size, MOST_QUANTILES))
     quantiles = np.asarray(np.quantile(lengths, (np.arange(len(grid)) + 0.5) / len(grid)), float)
     scores = _scores(lengths, quantiles, grid)
-    means = scores.mean(axis=1)
-    within = float(scores.var(axis=1, ddof=1).mean()) if n > 1 else 0.0
-    between = max(float(means.var(ddof=1)) - within / n, 0.0) if past > 1 else 0.0
-    known = between / (between + within / n) if between else 0.0
+    # Among lengths the few long responses count, among scores all do: where only the tail depends on the prompt, the
+    # first share shows it, and the tail is what a forecast is for.
+    share = max(_prompt_share(lengths), _prompt_share(scores))
+    known = share / (share + (1 - share) / n)
+    means, spread = scores.mean(axis=1), float(scores.std())
     # Without replacement where there are enough: a pool does not hold a prompt twice.
     if past >= 2 * groups:
         chosen = np.stack([rng.permutation(past)[:groups] for _ in range(samples)])
     else:
         chosen = rng.integers(0, past, (samples, groups))
-    prompt = known * (means[chosen] - means.mean()) + (between * (1 - known)) ** 0.5 * rng.standard_normal(chosen.shape)
-    scale = (between + within) ** 0.5 or 1.0
+    guess = known * (means[chosen] - means.mean()) / (spread or 1.0)
+    prompt = guess + (share * (1 - known)) ** 0.5 * rng.standard_normal(chosen.shape)
 
     def generate() -> Ints:
-        noise = within**0.5 * rng.standard_normal((*chosen.shape, n))
-        return np.interp((prompt[..., None] + noise) / scale, grid, quantiles).astype(np.int64)
+        noise = (1 - share) ** 0.5 * rng.standard_normal((*chosen.shape, n))
+        return np.interp(prompt[..., None] + noise, grid, quantiles).astype(np.int64)
 
     return Draws(generate(), generate())
+
+
+def _prompt_share(values: NDArray[Any]) -> float:
+    """Share of the variance of (groups, n) values that is between groups: one-way analysis of variance."""
+    groups, n = values.shape
+    if groups < 2 or n < 2:
+        return 0.0
+    within = float(values.var(axis=1, ddof=1).mean())
+    between = max(float(values.mean(axis=1).var(ddof=1)) - within / n, 0.0)
+    return between / (between + within) if between else 0.0
 
 
 def _scores(lengths: Ints, quantiles: Floats, grid: Floats) -> Floats:
