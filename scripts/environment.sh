@@ -1,5 +1,5 @@
 # Sourced by the other scripts, from the top of the repository. `environment [EXTRA...]` makes .venv hold this package,
-# with vLLM's CPU engine and the extras named, and puts it first on PATH. The demo and the tests run on CPU engines on
+# with vLLM's CPU engine, what figures need, and the extras named, and puts it first on PATH. The demo and the tests run on CPU engines on
 # every machine, also on one with GPUs; for training on those, `pip install -e '.[gpu]'` into an environment of yours.
 # When nothing has changed since the last time it does nothing, silently.
 
@@ -10,7 +10,7 @@ TORCH=$(sed -n 's/^torch==//p' requirements/overrides.txt)
 
 environment() {
     local extras installed key started=$SECONDS
-    extras=$(printf '%s\n' cpu "$@")
+    extras=$(printf '%s\n' cpu report "$@")
     export VIRTUAL_ENV=$VENV PATH=$VENV/bin:$PATH
     unset PYTHONHOME
 

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from tailsieve_rl.routing.allocation import UNIFORM
 from tailsieve_rl.routing.control import CONTROLLERS, Hierarchical, Joint
-from tailsieve_rl.routing.policies import POLICIES
+from tailsieve_rl.routing.policies import ORACLES, POLICIES
 from tailsieve_rl.routing.policies.dispatch import DISPATCH
 
 BLOCK = "trainer.v1.tailsieve"
@@ -129,6 +129,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         _one_of("policy", self.policy, POLICIES)
+        if self.policy in ORACLES and self.replay_lengths is None:
+            raise SettingsError(f"{BLOCK}.replay_lengths", None, f"policy {self.policy} must be told the lengths")
         _one_of("warmup", self.warmup, WARMUPS)
         _one_of("dispatch", self.dispatch, tuple(DISPATCH))
         _one_of("controller.name", self.controller.name, CONTROLLERS)

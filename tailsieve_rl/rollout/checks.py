@@ -11,8 +11,20 @@ from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.routing.allocation import Allocation, check_allocation
 from tailsieve_rl.routing.control import Controller, Fixed, Hierarchical, Joint
 from tailsieve_rl.routing.control.tuning import Tuning
-from tailsieve_rl.routing.decode_model import ProfileError, load_profile
-from tailsieve_rl.routing.policies import LeastLoaded, RoutingPolicy, Setup, TwoPool, Uniform, default_allocation
+from tailsieve_rl.routing.decode_model import DecodeModel, ProfileError, load_profile
+from tailsieve_rl.routing.policies import (
+    ORACLES,
+    GradedOracle,
+    LeastLoaded,
+    RoutingPolicy,
+    SeerOracle,
+    Setup,
+    StreamRLOracle,
+    TwoPool,
+    Uniform,
+    UniformOracle,
+    default_allocation,
+)
 from tailsieve_rl.routing.room import needed_room
 from tailsieve_rl.versions import untested
 
@@ -58,7 +70,7 @@ def check_config(config: DictConfig) -> Settings:
     _check_room(config, settings, setup, allocation)
     _check_seeds_on_cpu(config, settings)
     _check_agent_loop(config)
-    _warn_untried(config, setup, allocation)
+    _warn_untried(config, settings, setup)
     return settings
 
 
@@ -85,20 +97,41 @@ def make_policy(settings: Settings, setup: Setup) -> RoutingPolicy:
         return Uniform()
     if settings.policy == "least_loaded":
         return LeastLoaded()
+    if settings.policy in ORACLES:
+        return _oracle(settings, setup)
     return TwoPool(_controller(settings, starting_allocation(settings, setup)), settings.dispatch)
+
+
+def _oracle(settings: Settings, setup: Setup) -> RoutingPolicy:
+    """A policy that is told the lengths."""
+    if settings.policy == "graded_oracle":
+        model = _decode_model(settings)
+        if model is None:
+            right = "policy graded_oracle needs decode_model.source=file and the path of a decode profile"
+            raise SettingsError(f"{BLOCK}.decode_model.path", None, right)
+        return GradedOracle(model)
+    if settings.policy == "streamrl_oracle":
+        return StreamRLOracle(starting_allocation(settings, setup).m)
+    return UniformOracle() if settings.policy == "uniform_oracle" else SeerOracle()
+
+
+def _decode_model(settings: Settings) -> DecodeModel | None:
+    """The profile that is named; None: estimated online."""
+    path = settings.decode_model.path
+    if path is None:
+        return None
+    try:
+        return load_profile(path)
+    except ProfileError as error:
+        raise SettingsError(f"{BLOCK}.decode_model.path", path, str(error)) from None
 
 
 def _controller(settings: Settings, allocation: Allocation) -> Controller:
     """The controller that the settings name."""
-    given, source = settings.controller, settings.decode_model
+    given = settings.controller
     if given.name == "fixed":
         return Fixed(allocation)
-    model = None
-    if source.path is not None:
-        try:
-            model = load_profile(source.path)
-        except ProfileError as error:
-            raise SettingsError(f"{BLOCK}.decode_model.path", source.path, str(error)) from None
+    model = _decode_model(settings)
     tuning = Tuning(
         max_change=given.max_change,
         switch_threshold=given.switch_threshold,
@@ -221,11 +254,20 @@ def _check_agent_loop(config: DictConfig) -> None:
         )
 
 
-def _warn_untried(config: DictConfig, setup: Setup, allocation: Allocation) -> None:
+def _warn_untried(config: DictConfig, settings: Settings, setup: Setup) -> None:
     for line in untested():
         logger.warning("%s", line)
     if setup.replicas < 2:
         logger.warning("one rollout replica: there are no pools to route between, every step is uniform")
+    adaptive = settings.policy == "two_pool" and settings.controller.name != "fixed"
+    agent = config.actor_rollout_ref.rollout.agent.default_agent_loop
+    if adaptive and settings.decode_model.source == "online" and agent != "single_turn_agent":
+        logger.warning(
+            "agent loop %s: the online decode model counts a response's waiting between turns as decoding; "
+            "%s.decode_model.source=file avoids it",
+            agent,
+            BLOCK,
+        )
     rollout_model = config.actor_rollout_ref.model
     tried = {
         "LoRA": bool(rollout_model.get("lora_rank", 0) or (rollout_model.get("lora") or {}).get("rank", 0)),

@@ -24,6 +24,7 @@ def test_nested_values_are_read_with_their_types() -> None:
     ("block", "message"),
     [
         ({"policy": "magic"}, r"trainer.v1.tailsieve.policy='magic': must be one of uniform, least_loaded, two_pool"),
+        ({"policy": "seer_oracle"}, r"replay_lengths=None: policy seer_oracle must be told the lengths"),
         ({"controller": {"name": "magic"}}, r"controller.name='magic': must be one of hierarchical, joint, fixed"),
         ({"warmup": "hot"}, r"warmup='hot': must be one of reserve, overlaunch, none"),
         ({"dispatch": "random"}, r"dispatch='random': must be one of request, group"),

@@ -10,6 +10,9 @@ from omegaconf import DictConfig
 
 from tailsieve_rl.config.settings import SettingsError
 from tailsieve_rl.rollout.checks import check_config, check_data, make_policy, setup_of
+from tailsieve_rl.routing.control.tuning import Tuning
+from tailsieve_rl.routing.decode_model import model_of_curve, save_profile
+from tailsieve_rl.routing.policies import POLICIES, Setup, TwoPool
 
 CONFIGS = str(Path(verl.__file__).parent / "trainer" / "config")
 
@@ -64,6 +67,37 @@ def test_verls_own_defaults_with_one_override_are_accepted() -> None:
 def test_what_cannot_work_is_refused_by_name(overrides: list[str], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         check_config(_config(*overrides))
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_every_policy_can_be_named(name: str, tmp_path: Path) -> None:
+    save_profile(model_of_curve([1, 64], [0.01, 0.03]), tmp_path / "profile.json")
+    config = _config(
+        _own("policy", name),
+        _own("replay_lengths", "lengths"),
+        _own("decode_model", f"{{source:file,path:{tmp_path}/profile.json}}"),
+    )
+    setup = setup_of(config)
+    policy = make_policy(check_config(config), setup)
+    policy.start(setup)
+    assert policy.name == name
+
+
+def test_a_profile_that_cannot_be_read_is_refused_by_its_path() -> None:
+    settings = check_config(_config(_own("decode_model", "{source:file,path:/nowhere.json}")))
+    with pytest.raises(SettingsError, match=r"decode_model.path='/nowhere.json': .*No such file"):
+        make_policy(settings, Setup(64, 8, 8))
+
+
+@pytest.mark.parametrize("name", ["joint", "hierarchical", "fixed"])
+def test_a_controller_is_made_from_its_settings(name: str) -> None:
+    config = _config(
+        _own("controller", f"{{name:{name},max_change:3,switch_threshold:0.2}}"), _own("dispatch", "group")
+    )
+    policy = make_policy(check_config(config), setup_of(config))
+    assert isinstance(policy, TwoPool) and type(policy.controller).__name__.lower() == name
+    if name != "fixed":
+        assert policy.controller.tuning == Tuning(max_change=3, switch_threshold=0.2, by_group=True)  # type: ignore[attr-defined]
 
 
 def test_room_is_asked_for_the_worst_reachable_allocation() -> None:

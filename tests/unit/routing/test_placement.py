@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.plan import GroupTask, Pool
-from tailsieve_rl.routing.policies import POLICIES, LeastLoaded, Setup, TwoPool, Uniform
+from tailsieve_rl.routing.policies import ORACLES, POLICIES, LeastLoaded, Setup, TwoPool, Uniform
 from tailsieve_rl.routing.policies.dispatch import DISPATCH, by_group, by_request
 from tailsieve_rl.routing.room import Room, needed_room
 
@@ -129,4 +129,5 @@ def test_the_way_to_uniform_routing_and_back_is_a_sequence_of_ordinary_steps():
 
 def test_policies_and_dispatch_modes_are_known_by_name():
     assert dict(DISPATCH) == {"request": by_request, "group": by_group}
-    assert {policy.name for policy in (Uniform(), LeastLoaded(), TwoPool(Fixed(Allocation(1, 1))))} == set(POLICIES)
+    assert set(POLICIES) == {"uniform", "least_loaded", "two_pool", *ORACLES}
+    assert {Uniform().name, LeastLoaded().name, TwoPool(Fixed(Allocation(1, 1))).name} == set(POLICIES) - set(ORACLES)
