@@ -50,7 +50,7 @@ def completion_times(lengths: ArrayLike, tau: ArrayLike) -> Floats:
         (..., requests) seconds.
     """
     given = _lengths(lengths)
-    order = np.argsort(given, axis=-1, kind="stable")
+    order = np.argsort(given, axis=-1)  # requests of one length finish at one time: their order does not matter
     ascending = np.take_along_axis(given, order, axis=-1)
     times = np.cumsum(_interval_times(ascending, tau), axis=-1)
     finished = np.empty_like(times)
@@ -165,8 +165,18 @@ def pool_times(lengths: ArrayLike, replicas: int, tau: ArrayLike, by_group: bool
         (..., groups) seconds.
     """
     given = _lengths(lengths)
-    places = round_robin(given.shape[-2], given.shape[-1], replicas, by_group)
-    return _finish(given, places, tau).max(axis=-1)
+    groups, responses = given.shape[-2:]
+    # Dealt out in turn, the k-th unit of a replica is number k * replicas + its own: reshaping does what `_finish` does
+    # for any assignment, without an index for each response.
+    together = responses if by_group else 1
+    units = groups * responses // together
+    rounds = -(-units // replicas)
+    dealt = np.zeros((*given.shape[:-2], rounds * replicas, together))
+    dealt[..., :units, :] = given.reshape(*given.shape[:-2], units, together)
+    rows = dealt.reshape(*given.shape[:-2], rounds, replicas, together).swapaxes(-3, -2)
+    times = completion_times(rows.reshape(*given.shape[:-2], replicas, rounds * together), tau)
+    back = times.reshape(rows.shape).swapaxes(-3, -2).reshape(dealt.shape)
+    return back[..., :units, :].reshape(given.shape).max(axis=-1)
 
 
 def _finish(given: Floats, places: NDArray[np.int64], tau: ArrayLike) -> Floats:
