@@ -53,7 +53,7 @@ def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> 
     """
     past, n = lengths.shape
     grid = _normal_scores(min(lengths.size, MOST_QUANTILES))
-    quantiles = np.asarray(np.quantile(lengths, (np.arange(len(grid)) + 0.5) / len(grid)), float)
+    quantiles = _quantiles(lengths, (np.arange(len(grid)) + 0.5) / len(grid))
     scores = _scores(lengths, quantiles, grid)
     # Among lengths the few long responses count, among scores all do: where only the tail depends on the prompt, the
     # first share shows it, and the tail is what a forecast is for.
@@ -73,6 +73,15 @@ def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> 
         return np.interp(prompt[..., None] + noise, grid, quantiles).astype(np.int64)
 
     return Draws(generate(), generate())
+
+
+def _quantiles(lengths: Ints, probabilities: Floats) -> Floats:
+    """What np.quantile gives; for thousands of probabilities a sort is ten times as fast as its partition."""
+    ascending = np.sort(lengths, axis=None)
+    places = (ascending.size - 1) * probabilities
+    below = places.astype(np.int64)
+    low, high = ascending[below].astype(float), ascending[np.minimum(below + 1, ascending.size - 1)]
+    return np.asarray(low + (places - below) * (high - low), float)
 
 
 def _prompt_share(values: NDArray[Any]) -> float:

@@ -15,6 +15,9 @@ SETTLE_AFTER_INCREASE = 1
 SETTLE_AFTER_DECREASE = 2
 """Steps for which q is held after a change of it (paper C.1)."""
 
+MOST_DRAWN = 4096
+"""Groups of all pools that a forecast draws: large pools are alike, and a decision should take less than a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
@@ -53,7 +56,8 @@ class Tuning:
         if evidence.model is None or not len(evidence.lengths):
             return None
         rng = np.random.default_rng((self.seed, step))
-        draws = draw(evidence.lengths, setup.groups, self.samples, rng)
+        samples = max(1, min(self.samples, MOST_DRAWN // setup.groups))
+        draws = draw(evidence.lengths, setup.groups, samples, rng)
         most = setup.groups * setup.responses
         tail, bulk = (0, 0) if evidence.online else self.depths
         tau = evidence.model.table(most, bulk)
