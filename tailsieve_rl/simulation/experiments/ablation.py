@@ -90,6 +90,7 @@ def _bars(panel: Any, cells: Sequence[Mapping[str, Any]]) -> None:
     panel.set_yticks(range(len(_LABELS)), _LABELS.values())
     panel.invert_yaxis()
     panel.axvline(1, color=COLOURS["uniform"])
+    panel.set_xlim(_limits([policy["speedup"] for cell in cells for policy in cell["policies"].values()]))
     panel.set(xlabel="speedup over uniform groups")
     panel.set_title("Components")
     panel.legend(loc="lower left")
@@ -102,8 +103,14 @@ def _lines(panel: Any, cells: Sequence[Mapping[str, Any]], varied: str) -> None:
         panel.errorbar(range(len(these)), value, reach, marker="o", capsize=2, color=colour, label=workload)
         panel.set_xticks(range(len(these)), [cell[varied] for cell in these])
     panel.axhline(1, color=COLOURS["uniform"])
-    panel.set(ylabel="TailSieve's speedup over uniform groups")
+    panel.set_ylim(_limits([cell["policies"]["tailsieve"]["speedup"] for cell in cells]))
+    panel.set(ylabel="TailSieve's speedup")
     panel.legend()
+
+
+def _limits(speedups: Sequence[float]) -> tuple[float, float]:
+    """Of an axis: intervals of a few repeats would be wider than all that there is to see."""
+    return min(*speedups, 1.0) - 0.05, max(*speedups, 1.0) + 0.1
 
 
 def _speedups(policies: Sequence[Mapping[str, Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
