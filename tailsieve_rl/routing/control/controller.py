@@ -53,3 +53,28 @@ class Fixed:
 
     def report(self, state: None) -> Mapping[str, float]:
         return {}
+
+
+class StateKeeps(Protocol):
+    """What the state of an adaptive controller has."""
+
+    @property
+    def applied(self) -> Allocation: ...
+
+    @property
+    def figures(self) -> Mapping[str, float]: ...
+
+
+class Adaptive:
+    """The half of a controller that only reads its state: all decisions are made when a step is observed."""
+
+    __slots__ = ()
+
+    def initial(self, state: StateKeeps) -> Allocation:
+        return state.applied
+
+    def decide(self, state: StateKeeps, q: int) -> Decision:
+        return Decision(m=state.applied.m, q_next=state.applied.q)
+
+    def report(self, state: StateKeeps) -> Mapping[str, float]:
+        return state.figures

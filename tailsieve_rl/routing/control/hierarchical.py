@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tailsieve_rl.routing.allocation import UNIFORM, Allocation, check_allocation
+from tailsieve_rl.routing.control.controller import Adaptive
 from tailsieve_rl.routing.control.evidence import Evidence, no_evidence
 from tailsieve_rl.routing.control.forecast import Forecast
 from tailsieve_rl.routing.control.inner import Rates, balance_point, bounded, measured_rates, move_towards, smoothed
@@ -19,7 +20,7 @@ from tailsieve_rl.routing.control.outer import RADIUS, choose_split, marginal_ca
 from tailsieve_rl.routing.control.tuning import SETTLE_AFTER_DECREASE, SETTLE_AFTER_INCREASE, Tuning, largest_q, spread
 from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.outcome import StepOutcome
-from tailsieve_rl.routing.setup import Decision, Setup
+from tailsieve_rl.routing.setup import Setup
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class HierarchicalState:
 
 
 @dataclass(frozen=True, slots=True)
-class Hierarchical:
+class Hierarchical(Adaptive):
     """Paper 3.2.
 
     Attributes:
@@ -74,15 +75,6 @@ class Hierarchical:
     def start(self, setup: Setup) -> HierarchicalState:
         check_allocation(self.allocation, setup.groups, setup.replicas)
         return HierarchicalState(setup, self.allocation, no_evidence(setup.responses, self.model))
-
-    def initial(self, state: HierarchicalState) -> Allocation:
-        return state.applied
-
-    def decide(self, state: HierarchicalState, q: int) -> Decision:
-        return Decision(m=state.applied.m, q_next=state.applied.q)
-
-    def report(self, state: HierarchicalState) -> Mapping[str, float]:
-        return state.figures
 
     def observe(self, state: HierarchicalState, outcome: StepOutcome) -> HierarchicalState:
         keep = self.tuning.history_steps * state.setup.groups

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tailsieve_rl.routing.allocation import UNIFORM, Allocation, check_allocation
+from tailsieve_rl.routing.control.controller import Adaptive
 from tailsieve_rl.routing.control.evidence import Evidence, no_evidence
 from tailsieve_rl.routing.control.forecast import Forecast
 from tailsieve_rl.routing.control.inner import bounded
 from tailsieve_rl.routing.control.tuning import SETTLE_AFTER_DECREASE, SETTLE_AFTER_INCREASE, Tuning, largest_q, spread
 from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.outcome import StepOutcome
-from tailsieve_rl.routing.setup import Decision, Setup
+from tailsieve_rl.routing.setup import Setup
 
 Surface = Mapping[Allocation, float]
 
@@ -46,7 +47,7 @@ class JointState:
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class Joint(Adaptive):
     """Predictive search over (q, m).
 
     Attributes:
@@ -65,15 +66,6 @@ class Joint:
     def start(self, setup: Setup) -> JointState:
         check_allocation(self.allocation, setup.groups, setup.replicas)
         return JointState(setup, self.allocation, self.allocation, no_evidence(setup.responses, self.model))
-
-    def initial(self, state: JointState) -> Allocation:
-        return state.applied
-
-    def decide(self, state: JointState, q: int) -> Decision:
-        return Decision(m=state.applied.m, q_next=state.applied.q)
-
-    def report(self, state: JointState) -> Mapping[str, float]:
-        return state.figures
 
     def observe(self, state: JointState, outcome: StepOutcome) -> JointState:
         setup = state.setup
