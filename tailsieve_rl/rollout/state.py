@@ -8,6 +8,7 @@ import torch
 
 from tailsieve_rl.rollout.prompt_stream import Prompt
 from tailsieve_rl.routing.ledger import Ledger
+from tailsieve_rl.routing.policies import RoutingPolicy, Setup
 
 FILE = "tailsieve.pt"
 
@@ -27,6 +28,13 @@ class RunState:
     tail: tuple[Prompt, ...]
     policy: str
     policy_state: Any
+
+
+def continues(state: RunState, policy: RoutingPolicy, setup: Setup) -> bool:
+    """Whether a policy can go on from a checkpoint's state: written by its kind, with its controller, for this setup."""
+    fresh = policy.start(setup)
+    known = getattr(state.policy_state, "setup", setup)
+    return state.policy == policy.name and type(state.policy_state) is type(fresh) and known == setup
 
 
 def save_state(folder: str, state: RunState) -> None:

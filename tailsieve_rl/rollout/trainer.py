@@ -29,7 +29,7 @@ from tailsieve_rl.rollout.context import ATTEMPT
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.prompt_stream import Prompt, PromptStream
 from tailsieve_rl.rollout.sampler import TailSieveSampler
-from tailsieve_rl.rollout.state import RunState, load_state, save_state
+from tailsieve_rl.rollout.state import RunState, continues, load_state, save_state
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import StepPlan, fresh_groups, plan_step
@@ -310,7 +310,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         if state is None:
             self._take_over()
             return
-        if state.policy != self.policy.name:
+        if not continues(state, self.policy, self.setup):
             logger.warning("policy %s cannot continue the state of %s: it starts anew", self.policy.name, state.policy)
             state = RunState(state.ledger, state.tail, self.policy.name, self.policy.start(self.setup))
         self.state = state
