@@ -44,8 +44,8 @@ def optimal_split(lengths: ArrayLike, tau: ArrayLike) -> Split:
     """The split of requests over two replicas whose slower replica is fastest (paper 2.1).
 
     Exact up to rounding (a relative 1e-9 of the time) for every positive tau, plateaus and decreases included.
-    100 long-tailed requests take well below a second under tau as engines show it; a tau that rises in proportion to b
-    or faster leaves more states (seconds, 10^7 states).
+    100 long-tailed requests take about 0.05 s and at most 10^5 states under most tau. Where tau is nearly straight, very
+    many splits are nearly as fast as the best one: seconds, and 10^7 states.
 
     Args:
         lengths: (requests,) whole tokens, 0 or more, in any order.

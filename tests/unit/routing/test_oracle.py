@@ -14,17 +14,19 @@ MOST = 14
 
 @st.composite
 def instances(draw: st.DrawFn, least: int = 0, most: int = MOST) -> tuple[list[int], np.ndarray]:
-    """Lengths with few or many ties, and tau of every shape: straight, levelling off, plateaus, rising, falling."""
+    """Lengths with few or many ties, and tau of every shape: straight, bent, levelling off, with plateaus, falling."""
     cap = draw(st.sampled_from([2, 9, 300, 16384]))
     lengths = draw(st.lists(st.integers(0 if cap == 9 else 1, cap), min_size=least, max_size=most))
     b = np.arange(1, most + 1)
-    kind = draw(st.sampled_from(["straight", "levels off", "convex", "plateaus", "any"]))
+    kind = draw(st.sampled_from(["straight", "levels off", "convex", "bent", "plateaus", "any"]))
     if kind == "straight":
         rest = 1 + b / draw(st.sampled_from([1, 8, 32, 64]))
     elif kind == "levels off":
         rest = 1 + draw(st.sampled_from([1.0, 3.0])) * (1 - np.exp(-b / 16)) + b / 200
     elif kind == "convex":
         rest = 1 + (b / draw(st.sampled_from([2, 10]))) ** 2
+    elif kind == "bent":
+        rest = 1 + b / 8 + draw(st.sampled_from([0.25, 1.0])) * np.maximum(b - draw(st.integers(1, 5)), 0)
     elif kind == "plateaus":
         steps = draw(st.lists(st.sampled_from([0.0, 0.0, 0.125, 1.0]), min_size=most, max_size=most))
         rest = 0.5 + np.cumsum(steps)
@@ -48,6 +50,8 @@ def long_tailed(seed, requests=100):
 @settings(max_examples=300, deadline=None)
 @given(instances())
 @example(([5, 5, 5, 5], np.array([0.0, 1.0, 1.0, 2.0, 2.0])))
+@example(([234, 171, 50, 264, 215, 79, 72], np.array([0.0, 1.5, 2.0, 2.5, 3.0, 5.5, 8.0, 10.5])))
+@example(([68, 44, 226, 24, 147, 67, 89, 73], np.array([0.0, 1.5, 2.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0])))
 @example(([1, 1, 16384], np.array([0.0, 3.0, 0.1, 0.1])))
 def test_the_optimum_is_the_best_of_all_splits(instance):
     lengths, tau = instance

@@ -165,6 +165,14 @@ def fastest_blocks(flat, replicas):
     return slowest(0, replicas)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_graded_oracle_finds_the_fastest_blocks_where_many_cuts_are_nearly_as_fast(seed):
+    lengths = np.random.default_rng(seed).lognormal(7.0, 1.0, (15, 4)).astype(int)
+    known = step_of(lengths.tolist(), 4)
+    exact = fastest_blocks(known.flat, 4)
+    assert max(block_times(known, places(GradedOracle(CURVE), known))) == pytest.approx(exact, rel=1e-9)
+
+
 @quick
 @given(steps())
 def test_graded_oracle_makes_blocks_finish_together_but_for_requests_that_are_too_long_for_it(known):
