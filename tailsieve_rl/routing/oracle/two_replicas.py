@@ -44,8 +44,8 @@ def optimal_split(lengths: ArrayLike, tau: ArrayLike) -> Split:
     """The split of requests over two replicas whose slower replica is fastest (paper 2.1).
 
     Exact up to rounding (a relative 1e-9 of the time) for every positive tau, plateaus and decreases included.
-    100 long-tailed requests take about 0.05 s and some 10^2 to 10^5 states under most tau. Where tau is nearly straight,
-    very many splits are nearly as fast as the best one: seconds, and 10^7 states.
+    100 long-tailed requests take about 0.05 s and some 10^2 to 10^5 states under most tau. Where tau is nearly
+    straight, very many splits are nearly as fast as the best one: seconds, and 10^7 states.
 
     Args:
         lengths: (requests,) whole tokens, 0 or more, in any order.
