@@ -31,7 +31,7 @@ class RunState:
 
 
 def continues(state: RunState, policy: RoutingPolicy, setup: Setup) -> bool:
-    """Whether a policy can go on from a checkpoint's state: written by its kind, with its controller, for this setup."""
+    """Whether a policy can go on from a state: written by its kind, with its controller, for this setup."""
     fresh = policy.start(setup)
     known = getattr(state.policy_state, "setup", setup)
     return state.policy == policy.name and type(state.policy_state) is type(fresh) and known == setup

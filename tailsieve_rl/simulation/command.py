@@ -26,8 +26,10 @@ def simulate(name: str, out: Path, seed: int = 0, repeats: int | None = None) ->
     Raises:
         SimulateError: if there is no such experiment, the folder cannot be written, or figures cannot be drawn.
     """
-    if seed < 0 or (repeats is not None and repeats < 1):
-        raise SimulateError(f"--seed {seed} must be 0 or more, and --repeats {repeats} must be 1 or more")
+    if seed < 0:
+        raise SimulateError(f"--seed {seed} must be 0 or more")
+    if repeats is not None and repeats < 1:
+        raise SimulateError(f"--repeats {repeats} must be 1 or more")
     try:
         chosen = experiment(name)
     except ValueError as error:
