@@ -73,7 +73,7 @@ class Timed:
 def run(options: Options) -> Results:
     rows: list[dict[str, Any]] = []
     for groups, replicas in SIZES:
-        seeds = options.seeds(8 if groups < 256 else 2 if groups < 4096 else 1)
+        seeds = options.seeds({64: 8, 256: 4, 1024: 3}.get(groups, 1))
         steps = (CONVERGE, COUNT) if groups < 1024 else (12, 4)
         rows += at_size(groups, replicas, seeds, *steps)
         for row in rows[-len(CONTROLLERS) :]:
