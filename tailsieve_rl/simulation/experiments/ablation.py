@@ -93,7 +93,7 @@ def _bars(panel: Any, cells: Sequence[Mapping[str, Any]]) -> None:
     panel.set_xlim(_limits([policy["speedup"] for cell in cells for policy in cell["policies"].values()]))
     panel.set(xlabel="speedup over uniform groups")
     panel.set_title("Components")
-    panel.legend(loc="lower left")
+    panel.legend(loc="lower right")
 
 
 def _lines(panel: Any, cells: Sequence[Mapping[str, Any]], varied: str) -> None:
