@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tailsieve_rl.routing.allocation import Allocation
-from tailsieve_rl.routing.policies import Setup, Uniform
+from tailsieve_rl.routing.policies import LeastLoaded, Setup, Uniform
 from tailsieve_rl.simulation.experiments import Options, ablation
 from tailsieve_rl.simulation.experiments.ablated import RandomTail, capped
 from tailsieve_rl.simulation.experiments.cells import measure
@@ -51,6 +51,13 @@ def test_a_random_tail_consumes_what_uniform_routing_consumes():
     for one, other in zip(uniform.steps, random.steps, strict=True):
         assert {g.uid: g.lengths for g in one.outcome.consumed} == {g.uid: g.lengths for g in other.outcome.consumed}
     assert uniform.wasted_fraction == random.wasted_fraction == 0
+
+
+@pytest.mark.parametrize("at", [Allocation(0, 0), Allocation(1, 0), Allocation(0, 1)])
+def test_a_random_tail_without_groups_or_replicas_is_no_tail(at):
+    setup, workload, model = Setup(16, 8, 4), math_workload(0, 8), profile("qwen3.5-4b")
+    single = measure(LeastLoaded(), setup, workload, model, 1, 3)
+    assert measure(RandomTail(at), setup, workload, model, 1, 3).step_s == pytest.approx(single.step_s)
 
 
 def test_the_figure_is_drawn(results, tmp_path):

@@ -72,9 +72,10 @@ class RandomTail(NoTail, SelfPlacing):
     def place(
         self, group: GroupTask, session: int, responses: int, pool: Sequence[str], load: Mapping[str, int]
     ) -> str:
-        tail = group.ordinal < self.at.q
-        chosen = pool[: self.at.m] if tail else pool[self.at.m :]
-        ordinal = group.ordinal if tail else group.ordinal - self.at.q
+        # Medians of q and of m may be those of different steps, one of them 0: there is then no tail pool.
+        q, m = (self.at.q, self.at.m) if self.at.q and self.at.m else (0, 0)
+        tail = group.ordinal < q
+        chosen, ordinal = (pool[:m], group.ordinal) if tail else (pool[m:], group.ordinal - q)
         return chosen[(ordinal * responses + session) % len(chosen)]
 
 
