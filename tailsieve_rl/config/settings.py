@@ -54,6 +54,7 @@ class ControllerSettings:
         momentum: hierarchical only; weight of q's old velocity.
         inner_threshold: hierarchical only; predicted saving that a change of q must promise.
         smoothing: joint only; weight of a new prediction.
+        isolation_gain: joint only; predicted saving over uniform routing below which no group is isolated.
     """
 
     name: str = "joint"
@@ -66,6 +67,7 @@ class ControllerSettings:
     momentum: float = _HIERARCHICAL.momentum
     inner_threshold: float = _HIERARCHICAL.inner_threshold
     smoothing: float = _JOINT.smoothing
+    isolation_gain: float = _JOINT.isolation_gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,7 @@ def _check_controller(controller: ControllerSettings) -> None:
     for name in ("history_steps", "samples"):
         refuse_unless(getattr(controller, name) > 0, name, "must be 1 or more")
     refuse_unless(controller.seed >= 0, "seed", "must be 0 or more")
-    for name in ("switch_threshold", "inner_threshold", "momentum"):
+    for name in ("switch_threshold", "inner_threshold", "isolation_gain", "momentum"):
         refuse_unless(0 <= getattr(controller, name) < 1, name, "must be between 0 and below 1")
     for name in ("ema", "smoothing"):
         refuse_unless(0 < getattr(controller, name) <= 1, name, "must be above 0 and up to 1")

@@ -141,7 +141,7 @@ def _controller(settings: Settings, allocation: Allocation) -> Controller:
         seed=given.seed,
     )
     if given.name == "joint":
-        return Joint(allocation, model, tuning, given.smoothing)
+        return Joint(allocation, model, tuning, given.smoothing, given.isolation_gain)
     return Hierarchical(allocation, model, tuning, given.ema, given.momentum, given.inner_threshold)
 
 

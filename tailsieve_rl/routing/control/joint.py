@@ -55,13 +55,16 @@ class Joint(Adaptive):
         model: the decode model; None: estimated from the run.
         tuning: what it has in common with other controllers.
         smoothing: weight of a new surface. The forecasts of neighbouring steps share most of their groups, but not
-            their draws: a tenth averages some twenty of them, as many steps as the history has.
+            their draws: a fifth averages some ten of them, as many steps as the history has.
+        isolation_gain: predicted saving over uniform routing, as a share of it, below which no group is isolated:
+            isolation throws tokens away and shifts lengths (docs/results.md), so it must pay for itself.
     """
 
     allocation: Allocation
     model: DecodeModel | None = None
     tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
-    smoothing: float = 0.1
+    smoothing: float = 0.2
+    isolation_gain: float = 0.01
 
     def start(self, setup: Setup) -> JointState:
         check_allocation(self.allocation, setup.groups, setup.replicas)
@@ -77,7 +80,7 @@ class Joint(Adaptive):
         if forecast is None:
             return state
         state = replace(state, surface=self._smoothed(state, forecast))
-        best = min(state.surface, key=lambda pair: state.surface[pair])
+        best = self._best(state)
         if self._worth(state.surface, state.target, best):
             state = replace(state, target=best)
         waiting = outcome.plan.q_next
@@ -111,10 +114,16 @@ class Joint(Adaptive):
         ]
         return [UNIFORM, *(pair for pair in pairs if self.tuning.has_room(setup, pair))]
 
+    def _best(self, state: JointState) -> Allocation:
+        """The fastest pair, or (0, 0) if no pair is faster by enough; it takes more to go there than to stay."""
+        pair = min((pair for pair in state.surface if pair.q), key=lambda pair: state.surface[pair], default=UNIFORM)
+        enough = self.isolation_gain + (self.tuning.switch_threshold if state.target.is_uniform else 0.0)
+        return pair if 1.0 - state.surface[pair] > enough else UNIFORM
+
     def _worth(self, surface: Surface, now: Allocation, then: Allocation) -> bool:
-        """Whether a change of target promises enough."""
-        if then == now:
-            return False
+        """Whether to change the target: at once to and from uniform routing, else if it promises enough."""
+        if then.is_uniform or now.is_uniform:
+            return then != now
         return 1.0 - surface[then] / _at(surface, now) > self.tuning.switch_threshold
 
     def _approach(self, state: JointState, waiting: int) -> JointState:

@@ -41,7 +41,7 @@ class Tuning:
 
     max_change: int | None = None
     switch_threshold: float = 0.01
-    history_steps: int = 20
+    history_steps: int = 10
     samples: int = 16
     by_group: bool = False
     depths: tuple[int, int] = (0, 0)

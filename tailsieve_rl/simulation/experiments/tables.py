@@ -18,7 +18,7 @@ Policies = Callable[[Setup, DecodeModel], Mapping[str, RoutingPolicy]]
 
 CONVERGE = 16
 """Steps before the measured ones: q moves by N / 32 every second step, from N / 16 to N / 4 in twelve."""
-MEASURED = 8
+MEASURED = 12
 STATIC_STREAMS, STATIC_GROUPS = 4, 512
 """Streams, and groups on each, that the best static pair is chosen on before it runs on all: the grid costs most."""
 
