@@ -130,7 +130,7 @@ def test_train_gives_verl_the_composed_recipe(capsys, tmp_path, verl_main):
     (config,) = verl_main.configs
     assert config.trainer.total_training_steps == 3
     assert config.trainer.v1.trainer_mode == "tailsieve"
-    assert config.actor_rollout_ref.rollout.n == 4
+    assert config.actor_rollout_ref.rollout.n == 8
     assert "hydra" not in config
 
 
