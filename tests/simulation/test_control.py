@@ -10,7 +10,7 @@ from tailsieve_rl.routing.policies import Setup, TwoPool, Uniform, default_alloc
 from tailsieve_rl.simulation.experiments.cells import best_static, measure, static_step_s
 from tailsieve_rl.simulation.profiles import profile
 from tailsieve_rl.simulation.run import SimulatedStep, Simulation
-from tailsieve_rl.simulation.workloads import WORKLOADS, Workload, code_workload
+from tailsieve_rl.simulation.workloads import WORKLOADS, Workload, code_workload, math_workload
 
 SETUP = Setup(groups=64, responses=8, replicas=8)
 MODEL = profile("qwen3.5-4b")
@@ -78,9 +78,12 @@ def test_a_decode_model_estimated_online_decides_as_the_known_one() -> None:
 
 
 def test_predictions_come_true_on_average() -> None:
-    steps = run(Joint(default_allocation(SETUP), MODEL), 80)[20:]
+    """On math: half of the code workload's steps are decided by rare responses at the cap, and 60 do not average out."""
+    policy = TwoPool(Joint(default_allocation(SETUP), MODEL))
+    workload = math_workload(0, 8, evolving=False)
+    steps = list(Simulation(SETUP, workload, MODEL, policy).steps(61))[20:-1]
     errors = [step.outcome.gen_time_s / step.report["predicted_s"] - 1 for step in steps]
-    assert abs(np.mean(errors)) < 0.1
+    assert abs(np.mean(errors)) < 0.06
 
 
 def test_no_group_waits_longer_than_a_step_and_every_batch_is_exact() -> None:
