@@ -78,7 +78,7 @@ def test_a_decode_model_estimated_online_decides_as_the_known_one() -> None:
 
 
 def test_predictions_come_true_on_average() -> None:
-    """On math: half of the code workload's steps are decided by rare responses at the cap, and 60 do not average out."""
+    """On math: rare responses at the cap decide steps of the code workload, and sixty do not average out."""
     policy = TwoPool(Joint(default_allocation(SETUP), MODEL))
     workload = math_workload(0, 8, evolving=False)
     steps = list(Simulation(SETUP, workload, MODEL, policy).steps(61))[20:-1]
