@@ -21,6 +21,12 @@ def _train(arguments: Sequence[str]) -> int:
     return train.main(arguments)
 
 
+def _bench(arguments: Sequence[str]) -> int:
+    from tailsieve_rl.benchmark import command
+
+    return command.main(arguments)
+
+
 def _doctor(_: argparse.Namespace) -> int:
     from tailsieve_rl import doctor
 
@@ -67,6 +73,9 @@ def _analyze_lengths(options: argparse.Namespace) -> int:
     return 0
 
 
+HYDRA = {"train": _train, "bench": _bench}
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tailsieve",
@@ -77,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
 
     commands.add_parser("train", help="run a verl training job (a Hydra application)", add_help=False)
+    commands.add_parser("bench", help="compare routing policies step by step (a Hydra application)", add_help=False)
 
     doctor = commands.add_parser(
         "doctor",
@@ -135,8 +145,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 2 for bad input, 1 for a failed run."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    if arguments[:1] == ["train"]:  # Hydra reads the rest: argparse would trip over its options
-        return _train(arguments[1:])
+    if arguments and arguments[0] in HYDRA:  # Hydra reads the rest: argparse would trip over its options
+        return HYDRA[arguments[0]](arguments[1:])
     options = _parser().parse_args(arguments)
     code: int = options.run(options)
     return code

@@ -99,6 +99,21 @@ class SamplingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplayWorkloadSettings:
+    """Response lengths forced by a workload of `tailsieve simulate`: regenerated responses have lengths of their own.
+
+    Attributes:
+        name: of the workload.
+        seed: of its lengths.
+        divisor: tokens of the workload that one token of the job stands for.
+    """
+
+    name: str | None = None
+    seed: int = 0
+    divisor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The whole block.
 
@@ -112,6 +127,7 @@ class Settings:
         decode_model: what predictions take tau(b) from.
         sampling: parameters of each request.
         replay_lengths: data column that forces each response's length (n integers, tokens, a row); for benchmarks.
+        replay_workload: the same by a workload's lengths.
         retries: how often a failed response, or a failed reward, is tried again before the run stops.
         watchdog_s: seconds without any event after which a step is declared stuck.
         output_dir: where the result files go; None: `trainer.default_local_dir`.
@@ -125,14 +141,22 @@ class Settings:
     decode_model: DecodeModelSettings = field(default_factory=DecodeModelSettings)
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     replay_lengths: str | None = None
+    replay_workload: ReplayWorkloadSettings = field(default_factory=ReplayWorkloadSettings)
     retries: int = 2
     watchdog_s: float = 1800.0
     output_dir: str | None = None
 
     def __post_init__(self) -> None:
         _one_of("policy", self.policy, POLICIES)
-        if self.policy in ORACLES and self.replay_lengths is None:
-            raise SettingsError(f"{BLOCK}.replay_lengths", None, f"policy {self.policy} must be told the lengths")
+        if self.policy in ORACLES and not self.replays:
+            right = f"policy {self.policy} must be told the lengths: give this or replay_workload.name"
+            raise SettingsError(f"{BLOCK}.replay_lengths", None, right)
+        if self.replay_lengths is not None and self.replay_workload.name is not None:
+            right = "give replay_lengths or replay_workload, not both"
+            raise SettingsError(f"{BLOCK}.replay_lengths", self.replay_lengths, right)
+        if self.replay_workload.seed < 0 or self.replay_workload.divisor < 1:
+            given = {"seed": self.replay_workload.seed, "divisor": self.replay_workload.divisor}
+            raise SettingsError(f"{BLOCK}.replay_workload", given, "seed must be 0 or more, divisor 1 or more")
         _one_of("warmup", self.warmup, WARMUPS)
         _one_of("dispatch", self.dispatch, tuple(DISPATCH))
         _one_of("controller.name", self.controller.name, CONTROLLERS)
@@ -155,13 +179,15 @@ class Settings:
         if any(not text for text in self.sampling.stop):
             raise SettingsError(f"{BLOCK}.sampling.stop", self.sampling.stop, "a stop string cannot be empty")
         if (self.allocation.initial_groups is None) != (self.allocation.initial_replicas is None):
-            given = {"initial_groups": self.allocation.initial_groups}
-            given["initial_replicas"] = self.allocation.initial_replicas
+            start = {name: getattr(self.allocation, name) for name in ("initial_groups", "initial_replicas")}
             raise SettingsError(
-                f"{BLOCK}.allocation",
-                given,
-                "give both initial_groups and initial_replicas, or neither",
+                f"{BLOCK}.allocation", start, "give both initial_groups and initial_replicas, or neither"
             )
+
+    @property
+    def replays(self) -> bool:
+        """Whether the run decides every response's length beforehand."""
+        return self.replay_lengths is not None or self.replay_workload.name is not None
 
 
 def read_settings(block: Mapping[str, Any] | None) -> Settings:
@@ -170,7 +196,7 @@ def read_settings(block: Mapping[str, Any] | None) -> Settings:
     Raises:
         SettingsError: for an unknown key, a wrong type or a value out of range.
     """
-    return _build(Settings, dict(block or {}), BLOCK)
+    return build_block(Settings, dict(block or {}), BLOCK)
 
 
 def _check_controller(controller: ControllerSettings) -> None:
@@ -193,7 +219,12 @@ def _one_of(key: str, value: str, allowed: Sequence[str]) -> None:
         raise SettingsError(f"{BLOCK}.{key}", value, f"must be one of {', '.join(allowed)}")
 
 
-def _build(cls: type, raw: Mapping[str, Any], path: str) -> Any:
+def build_block(cls: type, raw: Mapping[str, Any], path: str) -> Any:
+    """A settings class from a plain mapping, nested classes included.
+
+    Raises:
+        SettingsError: for an unknown key, a wrong type or a value out of range; `path` is what it calls the block.
+    """
     if not isinstance(raw, Mapping):
         raise SettingsError(path, raw, f"must be a block with the keys {', '.join(f.name for f in fields(cls))}")
     hints = get_type_hints(cls)
@@ -216,7 +247,7 @@ def _coerce(hint: Any, value: Any, path: str) -> Any:
             return None
         hint = next(o for o in options if o is not type(None))
     if is_dataclass(hint):
-        return _build(hint, value or {}, path)  # type: ignore[arg-type]
+        return build_block(hint, value or {}, path)  # type: ignore[arg-type]
     if get_origin(hint) is tuple:
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, Sequence) or not all(isinstance(item, str) for item in items):

@@ -19,8 +19,18 @@ def _vllm_replica() -> type[Any]:
     return TailSieveVLLMReplica
 
 
+def _emulated_replica() -> type[Any]:
+    from tailsieve_rl.engines.emulated.replica import EmulatedReplica
+
+    return EmulatedReplica
+
+
 def register() -> None:
     """Put our replicas into verl's registry; an engine itself is imported when its replica is asked for."""
     from verl.workers.rollout.replica import RolloutReplicaRegistry
 
+    from tailsieve_rl.engines.emulated.registration import register_adapter
+
     RolloutReplicaRegistry.register("vllm", _vllm_replica)
+    RolloutReplicaRegistry.register("emulated", _emulated_replica)
+    register_adapter()

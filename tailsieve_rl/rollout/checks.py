@@ -8,30 +8,18 @@ from omegaconf import DictConfig, OmegaConf
 
 from tailsieve_rl.config.settings import BLOCK, Settings, SettingsError, read_settings
 from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
-from tailsieve_rl.routing.allocation import Allocation, check_allocation
-from tailsieve_rl.routing.control import Controller, Fixed, Hierarchical, Joint
-from tailsieve_rl.routing.control.tuning import Tuning
-from tailsieve_rl.routing.decode_model import DecodeModel, ProfileError, load_profile
-from tailsieve_rl.routing.policies import (
-    ORACLES,
-    GradedOracle,
-    LeastLoaded,
-    RoutingPolicy,
-    SeerOracle,
-    Setup,
-    StreamRLOracle,
-    TwoPool,
-    Uniform,
-    UniformOracle,
-    default_allocation,
-)
+from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
+from tailsieve_rl.rollout.forced_lengths import replayed_workload
+from tailsieve_rl.rollout.policy_of import decode_model_of, starting_allocation
+from tailsieve_rl.routing.allocation import Allocation
+from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.routing.room import needed_room
 from tailsieve_rl.versions import untested
 
 logger = logging.getLogger(__name__)
 
-MODE = "tailsieve"
-ROLLOUTS = ("vllm",)
+MODES = ("tailsieve", "tailsieve_rollout")
+ROLLOUTS = ("vllm", EMULATED)
 ROLLOUT_N = "__rollout_n__"
 CONTROL_CALLS = 64
 """Calls of a server that are kept free for aborts, statistics and weight updates."""
@@ -44,13 +32,16 @@ def settings_block(config: DictConfig) -> Mapping[str, Any]:
 
 
 def setup_of(config: DictConfig) -> Setup:
-    """N, n and R of a verl configuration; R is as verl's LLMServerManager counts hybrid replicas."""
+    """N, n and R of a verl configuration; R is as verl's LLMServerManager counts hybrid replicas, or as emulated."""
     rollout = config.actor_rollout_ref.rollout
     per_replica = rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
+    replicas = config.trainer.n_gpus_per_node * config.trainer.nnodes // per_replica
+    if rollout.name == EMULATED:
+        replicas = emulated_settings(rollout.engine_kwargs).replicas
     return Setup(
         groups=config.data.train_batch_size,
         responses=rollout.n,
-        replicas=config.trainer.n_gpus_per_node * config.trainer.nnodes // per_replica,
+        replicas=replicas,
         capacity=min(rollout.max_num_seqs, SERVER_MAX_CONCURRENCY - CONTROL_CALLS),
     )
 
@@ -69,80 +60,10 @@ def check_config(config: DictConfig) -> Settings:
     allocation = starting_allocation(settings, setup)
     _check_room(config, settings, setup, allocation)
     _check_seeds_on_cpu(config, settings)
+    _check_replay(config, settings, setup)
     _check_agent_loop(config)
     _warn_untried(config, settings, setup)
     return settings
-
-
-def starting_allocation(settings: Settings, setup: Setup) -> Allocation:
-    """The configured allocation, or the default one.
-
-    Raises:
-        SettingsError: if it does not fit N and R.
-    """
-    groups, replicas = settings.allocation.initial_groups, settings.allocation.initial_replicas
-    if groups is None or replicas is None:
-        return default_allocation(setup)
-    allocation = Allocation(groups, replicas)
-    try:
-        check_allocation(allocation, setup.groups, setup.replicas)
-    except ValueError as error:
-        raise SettingsError(f"{BLOCK}.allocation", str(allocation), str(error)) from None
-    return allocation
-
-
-def make_policy(settings: Settings, setup: Setup) -> RoutingPolicy:
-    """The routing policy that the settings name."""
-    if settings.policy == "uniform":
-        return Uniform()
-    if settings.policy == "least_loaded":
-        return LeastLoaded()
-    if settings.policy in ORACLES:
-        return _oracle(settings, setup)
-    return TwoPool(_controller(settings, starting_allocation(settings, setup)), settings.dispatch)
-
-
-def _oracle(settings: Settings, setup: Setup) -> RoutingPolicy:
-    """A policy that is told the lengths."""
-    if settings.policy == "graded_oracle":
-        model = _decode_model(settings)
-        if model is None:
-            right = "policy graded_oracle needs decode_model.source=file and the path of a decode profile"
-            raise SettingsError(f"{BLOCK}.decode_model.path", None, right)
-        return GradedOracle(model)
-    if settings.policy == "streamrl_oracle":
-        return StreamRLOracle(starting_allocation(settings, setup).m)
-    return UniformOracle() if settings.policy == "uniform_oracle" else SeerOracle()
-
-
-def _decode_model(settings: Settings) -> DecodeModel | None:
-    """The profile that is named; None: estimated online."""
-    path = settings.decode_model.path
-    if path is None:
-        return None
-    try:
-        return load_profile(path)
-    except ProfileError as error:
-        raise SettingsError(f"{BLOCK}.decode_model.path", path, str(error)) from None
-
-
-def _controller(settings: Settings, allocation: Allocation) -> Controller:
-    """The controller that the settings name."""
-    given = settings.controller
-    if given.name == "fixed":
-        return Fixed(allocation)
-    model = _decode_model(settings)
-    tuning = Tuning(
-        max_change=given.max_change,
-        switch_threshold=given.switch_threshold,
-        history_steps=given.history_steps,
-        samples=given.samples,
-        by_group=settings.dispatch == "group",
-        seed=given.seed,
-    )
-    if given.name == "joint":
-        return Joint(allocation, model, tuning, given.smoothing, given.isolation_gain)
-    return Hierarchical(allocation, model, tuning, given.ema, given.momentum, given.inner_threshold)
 
 
 def check_data(settings: Settings, setup: Setup, columns: list[str], rows: int, reserve: int) -> None:
@@ -239,6 +160,30 @@ def _check_seeds_on_cpu(config: DictConfig, settings: Settings) -> None:
         )
 
 
+def _check_replay(config: DictConfig, settings: Settings, setup: Setup) -> None:
+    """Forced lengths must fit the model; an emulated engine has nothing else to go by."""
+    if settings.replay_workload.name is not None:
+        workload = replayed_workload(settings.replay_workload, setup.responses)
+        longest = workload.cap // workload.divisor
+        if longest > config.data.max_response_length:
+            raise SettingsError(
+                "data.max_response_length",
+                config.data.max_response_length,
+                f"workload {settings.replay_workload.name} has responses of {longest} tokens at "
+                f"replay_workload.divisor={settings.replay_workload.divisor}: allow as many, or divide by more",
+            )
+    if config.actor_rollout_ref.rollout.name != EMULATED:
+        return
+    if not settings.replays:
+        right = "emulated engines have no model: give replay_lengths or replay_workload.name"
+        raise SettingsError(f"{BLOCK}.replay_lengths", None, right)
+    for key, off in (("trainer.val_before_train", False), ("trainer.test_freq", -1)):
+        if OmegaConf.select(config, key) != off:
+            raise SettingsError(
+                key, OmegaConf.select(config, key), f"emulated engines cannot validate: set it to {off}"
+            )
+
+
 def _check_agent_loop(config: DictConfig) -> None:
     """An agent loop that nobody registered would fail in every response, after the models are loaded."""
     agent = config.actor_rollout_ref.rollout.agent
@@ -257,6 +202,9 @@ def _check_agent_loop(config: DictConfig) -> None:
 def _warn_untried(config: DictConfig, settings: Settings, setup: Setup) -> None:
     for line in untested():
         logger.warning("%s", line)
+    model, profile = config.actor_rollout_ref.model.path, decode_model_of(settings)
+    if profile is not None and profile.model.lower() not in str(model).lower():
+        logger.warning("%s.decode_model.path is a profile of %s, the model is %s", BLOCK, profile.model, model)
     if setup.replicas < 2:
         logger.warning("one rollout replica: there are no pools to route between, every step is uniform")
     adaptive = settings.policy == "two_pool" and settings.controller.name != "fixed"

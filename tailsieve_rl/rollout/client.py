@@ -11,6 +11,8 @@ from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
 
 # What our server adds to a finished call: times of its own clock, seconds.
 ARRIVAL, FIRST_TOKEN = "tailsieve_arrival_s", "tailsieve_first_token_s"
+EMULATED_END = "tailsieve_emulated_end_s"
+"""What an emulated server adds: when the call ended, in its seconds since the step's start."""
 
 
 class TailSieveClient(LLMServerClient):
@@ -48,8 +50,10 @@ class TailSieveClient(LLMServerClient):
         if output.stop_reason in ("aborted", "abort"):
             raise GroupClosed
         seen = output.extra_fields
-        if isinstance(response, ResponseContext) and response.first_token_s is None and seen.get(FIRST_TOKEN):
-            response.first_token_s = seen[FIRST_TOKEN] - seen[ARRIVAL]
+        if isinstance(response, ResponseContext):
+            if response.first_token_s is None and seen.get(FIRST_TOKEN) is not None:
+                response.first_token_s = seen[FIRST_TOKEN] - seen[ARRIVAL]
+            response.emulated_end_s = seen.get(EMULATED_END)
         return output
 
     async def _acquire_server(self, request_id: str, **extra: Any) -> tuple[str, ray.actor.ActorHandle]:

@@ -14,7 +14,9 @@ class ResponseContext:
         session: which of the group's n responses.
         attempt: the group's attempt number.
         retry: 0 for the first try within the attempt.
+        length: tokens that the response is forced to have; None: as many as the model wants.
         first_token_s: seconds from dispatch to the first token of the first turn, when the engine tells.
+        emulated_end_s: when an emulated engine ended the last turn, in its seconds since the step's start.
         turns: numbers the generate calls, so that each has an engine request id of its own.
     """
 
@@ -22,7 +24,9 @@ class ResponseContext:
     session: int
     attempt: int
     retry: int = 0
+    length: int | None = None
     first_token_s: float | None = None
+    emulated_end_s: float | None = None
     turns: "count[int]" = field(default_factory=count)
 
     def next_engine_id(self) -> str:
@@ -46,3 +50,6 @@ ENGINE_ID: ContextVar[str | None] = ContextVar("tailsieve_engine_id", default=No
 
 ATTEMPT = "__tailsieve_attempt__"
 """Column of a dispatched prompt that holds its attempt number."""
+
+LENGTHS = "__tailsieve_lengths__"
+"""Column of a dispatched prompt that holds the lengths that its responses are forced to have, where a run does that."""

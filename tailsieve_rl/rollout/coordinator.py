@@ -24,6 +24,7 @@ from typing import Any
 
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.running import StepRun
+from tailsieve_rl.rollout.step_clock import StepClock
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import StepPlan
 from tailsieve_rl.routing.policies import Lengths, Placement, RoutingPolicy
@@ -50,19 +51,33 @@ class Coordinator:
         self._policy: RoutingPolicy | None = None
         self._placement: Placement | None = None
         self._retries, self._watchdog_s = 0, 0.0
+        self._emulated: float | None = None
         self._run: StepRun | None = None
         self._done = asyncio.Event()
         self._failure: StepFailed | None = None
         self._watchdog: asyncio.TimerHandle | None = None
         self._aborting: asyncio.Task[None] | None = None
+        self._starting: asyncio.Task[None] | None = None
         self._validated = 0
         self._validation_event = asyncio.Event()
 
     # ------------------------------------------------------------------ the trainer's side
 
-    async def configure(self, policy: RoutingPolicy, retries: int, watchdog_s: float) -> list[str]:
-        """Tell the policy and the limits, once. Returns the replicas' names, in the order that pools use."""
-        self._policy, self._retries, self._watchdog_s = policy, retries, watchdog_s
+    async def configure(
+        self, policy: RoutingPolicy, retries: int, watchdog_s: float, emulated: float | None = None
+    ) -> list[str]:
+        """Tell the policy and the limits.
+
+        Args:
+            policy: places the responses.
+            retries: of a failed response.
+            watchdog_s: seconds without an event after which a step is stuck.
+            emulated: the time scale of emulated engines, in whose seconds all times then are; None: real engines.
+
+        Returns:
+            The replicas' names, in the order that pools use.
+        """
+        self._policy, self._retries, self._watchdog_s, self._emulated = policy, retries, watchdog_s, emulated
         return self._alive()
 
     async def alive(self) -> list[str]:
@@ -96,8 +111,12 @@ class Coordinator:
         version = next(iter(versions.values()))
         assert self._policy is not None
         self._placement = self._policy.placement(plan, lengths)
-        self._run = StepRun(plan, dict(prompt_index), version, started)
-        self._failure, self._aborting = None, None
+        clock = StepClock(started)
+        if self._emulated is not None:
+            clock = StepClock(None, self._emulated)
+            await self._ask_all("hold")
+        self._run = StepRun(plan, dict(prompt_index), version, clock)
+        self._failure, self._aborting, self._starting = None, None, None
         self._done.clear()
         self._touch()
         return version
@@ -163,6 +182,8 @@ class Coordinator:
         run.call_started(call, uid, session, retry, replica, prompt_tokens)
         self._load[replica] += 1
         self._replica_of_call[call] = replica
+        if run.clock.started is None and run.all_dispatched and self._starting is None:
+            self._starting = asyncio.create_task(self._start_emulated(run))
         return replica
 
     async def release(self, call: str, tokens: int) -> None:
@@ -185,6 +206,7 @@ class Coordinator:
         tokens: int,
         versions: tuple[int | None, int | None],
         first_token_s: float | None,
+        emulated_end_s: float | None = None,
     ) -> Verdict:
         """A response finished generating (its reward has not been computed yet).
 
@@ -196,6 +218,7 @@ class Coordinator:
             tokens: its length.
             versions: first and last weight version that its tokens were sampled under.
             first_token_s: seconds from dispatch to the first token, if known.
+            emulated_end_s: when an emulated engine finished it, in its seconds since the step's start.
         """
         run = self._run
         if run is None or not run.accepts(uid, attempt) or run.replica_of(uid, session, retry) is None:
@@ -210,7 +233,7 @@ class Coordinator:
             return Verdict.REFUSED
         self._touch()
         had_cutoff = run.state.cutoff_s is not None
-        verdict = run.response_finished(uid, session, attempt, tokens, first_token_s)
+        verdict = run.response_finished(uid, session, attempt, tokens, first_token_s, emulated_end_s)
         if run.state.cutoff_s is not None and not had_cutoff:
             self._aborting = asyncio.create_task(self._abort_candidates(run))
         return verdict
@@ -279,6 +302,17 @@ class Coordinator:
     async def _ask_all(self, method: str) -> list[Any]:
         handles = [self._servers[name] for name in self._alive()]
         return list(await asyncio.gather(*(getattr(handle, method).remote() for handle in handles)))
+
+    async def _start_emulated(self, run: StepRun) -> None:
+        """Let emulated engines begin together once each holds all its calls: sending them took none of their time."""
+        try:
+            calls = Counter(self._replica_of_call.values())
+            names = self._alive()
+            await asyncio.gather(*(self._servers[name].arrived.remote(calls[name]) for name in names))
+            await asyncio.gather(*(self._servers[name].start.remote() for name in names))
+            run.clock.start()
+        except Exception as error:
+            self._fail(f"starting the emulated engines failed: {error!r}")
 
     async def _abort_candidates(self, run: StepRun) -> None:
         """Abort the candidates' calls by id, engine by engine, and see that none is left."""

@@ -10,12 +10,14 @@ class Prompt:
     """One drawn prompt.
 
     Attributes:
-        uid: "<epoch>-<row>": unique in a run, the same when a run is resumed.
+        uid: "<epoch>-<row>", after the stream's name: unique in a run, the same when a run is resumed.
+        epoch: in which it was drawn.
         index: row in the data set.
         row: its fields, as the data set gives them.
     """
 
     uid: str
+    epoch: int
     index: int
     row: dict[str, Any]
 
@@ -31,6 +33,7 @@ class PromptStream:
         order: yields the row numbers of one epoch each time it is iterated (verl's create_rl_sampler).
         collate: rows to a batch (verl's collate_fn).
         reserve: prompts kept back from the end of the first epoch's order; no epoch ever yields them.
+        name: begins every uid; for several streams of the same prompts that meet the same engines.
     """
 
     def __init__(
@@ -39,8 +42,10 @@ class PromptStream:
         order: Iterable[int],
         collate: Callable[[list[dict[str, Any]]], dict[str, Any]],
         reserve: int = 0,
+        name: str = "",
     ):
         self._dataset, self._sampler, self._collate, self._reserve = dataset, order, collate, reserve
+        self._name = name
         self._epoch, self._position = 0, 0
         first = [int(i) for i in self._sampler]
         self._reserved = tuple(first[len(first) - reserve :])
@@ -107,4 +112,4 @@ class PromptStream:
         return [index for index in order if index not in reserved]
 
     def _prompt(self, epoch: int, index: int) -> Prompt:
-        return Prompt(f"{epoch}-{index}", index, self._dataset[index])
+        return Prompt(f"{self._name}{epoch}-{index}", epoch, index, self._dataset[index])

@@ -1,8 +1,8 @@
 """The running step with its clock: the pure state machine of routing.step plus what each dispatch did and when."""
 
-import time
 from dataclasses import dataclass, field
 
+from tailsieve_rl.rollout.step_clock import StepClock
 from tailsieve_rl.routing.outcome import GroupOutcome, ResponseRecord, ResponseStatus, StepOutcome
 from tailsieve_rl.routing.plan import GroupTask, Pool, StepPlan
 from tailsieve_rl.routing.step import StepState, Verdict, begin, response_finished
@@ -34,7 +34,7 @@ class StepRun:
         plan: what was planned.
         prompt_index: row in the data set of each group's prompt.
         version: weight version of the step.
-        started: monotonic time of the step's first dispatch.
+        clock: seconds since the step's first dispatch.
         published: uids of groups that are in the queue.
         retries: tries of responses that failed.
         refused: arrivals of older attempts that were turned away.
@@ -42,12 +42,13 @@ class StepRun:
         abort_s: seconds from the cutoff until every abort was verified.
         aborts_verified: no aborted request is left in an engine.
         failed: the step cannot be completed; nothing is accepted any more.
+        emulation_lag_s: of emulated engines, the longest that the news of a finished response took, emulated seconds.
     """
 
     plan: StepPlan
     prompt_index: dict[str, int]
     version: int
-    started: float
+    clock: StepClock
     state: StepState = field(init=False)
     published: set[str] = field(default_factory=set)
     retries: int = 0
@@ -56,6 +57,7 @@ class StepRun:
     abort_s: float = 0.0
     aborts_verified: bool = False
     failed: bool = False
+    emulation_lag_s: float = 0.0
     _tasks: dict[str, GroupTask] = field(init=False)
     _calls: dict[str, _Dispatch] = field(default_factory=dict)
     _current: dict[tuple[str, int], _Dispatch] = field(default_factory=dict)
@@ -69,7 +71,7 @@ class StepRun:
 
     def now(self) -> float:
         """Seconds since the step's first dispatch."""
-        return time.monotonic() - self.started
+        return self.clock.now()
 
     def accepts(self, uid: str, attempt: int) -> bool:
         """Whether work for this attempt of this group may go on."""
@@ -107,11 +109,25 @@ class StepRun:
         candidates = set(self.state.candidates)
         return [call for call, dispatch in self._calls.items() if dispatch.uid in candidates]
 
+    @property
+    def all_dispatched(self) -> bool:
+        """Every response of the plan has had a replica."""
+        return len(self._current) == len(self.plan.groups) * self.plan.responses
+
     def response_finished(
-        self, uid: str, session: int, attempt: int, tokens: int, first_token_s: float | None
+        self,
+        uid: str,
+        session: int,
+        attempt: int,
+        tokens: int,
+        first_token_s: float | None,
+        emulated_end_s: float | None = None,
     ) -> Verdict:
-        """Count a finished response, close its row."""
+        """Count a finished response, close its row. An emulated engine says itself when it finished."""
         at_s = self.now()
+        if emulated_end_s is not None:
+            self.emulation_lag_s = max(self.emulation_lag_s, at_s - emulated_end_s)
+            at_s = emulated_end_s
         self.state, verdict = response_finished(self.state, uid, session, attempt, tokens, at_s)
         dispatch = self._current[uid, session]
         dispatch.tokens, dispatch.end_s, dispatch.status = tokens, at_s, ResponseStatus.CONSUMED
@@ -164,6 +180,7 @@ class StepRun:
             "abort_s": self.abort_s,
             "reward_wait_s": max(0.0, self._published_s - gen_s),
             "pool_fallbacks": float(self.pool_fallbacks),
+            "emulation_lag_s": self.emulation_lag_s,
         }
 
     def describe(self) -> str:

@@ -5,8 +5,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from tailsieve_rl.config.settings import SamplingSettings
 
 
@@ -35,7 +33,7 @@ def request_params(
     step: int,
     row: Mapping[str, Any],
     session: int,
-    replay_lengths: str | None = None,
+    length: int | None = None,
     validate: bool = False,
 ) -> dict[str, Any]:
     """verl's parameters of a request with ours added.
@@ -46,7 +44,7 @@ def request_params(
         step: policy update.
         row: the prompt's fields.
         session: which of its responses.
-        replay_lengths: data column that forces the response's length.
+        length: tokens that the response is forced to have; None: as many as the model wants.
         validate: a validation request: no seed, no forced length.
     """
     params = dict(base)
@@ -59,8 +57,7 @@ def request_params(
         return params
     if settings.seed is not None:
         params["seed"] = request_seed(settings.seed, step, list(row["raw_prompt"]), session)
-    if replay_lengths is not None:
-        length = int(np.asarray(row[replay_lengths]).reshape(-1)[session])
+    if length is not None:
         params.update(max_tokens=length, min_tokens=length, ignore_eos=True)
         params.pop("stop", None)
     return params

@@ -6,6 +6,7 @@ trainer.v1.tailsieve.sampling reach the engine, so that a paired run samples ali
 """
 
 import time
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from verl.workers.rollout.llm_server import LLMServerClient
 
 from tailsieve_rl.config.settings import Settings, read_settings
 from tailsieve_rl.rollout.checks import settings_block, setup_of
+from tailsieve_rl.rollout.forced_lengths import column_lengths
 from tailsieve_rl.rollout.sampling import request_params
 from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus
 from tailsieve_rl.routing.plan import Pool
@@ -152,10 +154,14 @@ class TimedAgentLoopWorker(_VerlWorker):
             step=int(trajectory["step"]),
             row=kwargs,
             session=kwargs["session_id"],
-            replay_lengths=self._settings.replay_lengths,
+            length=self._length(kwargs),
             validate=trajectory["validate"],
         )
         return await super()._run_agent_loop(params, trajectory, **kwargs)
+
+    def _length(self, row: Mapping[str, Any]) -> int | None:
+        column = self._settings.replay_lengths
+        return None if column is None else column_lengths(row, column)[row["session_id"]]
 
     async def _agent_loop_postprocess(
         self, output: AgentLoopOutput | list[AgentLoopOutput], validate: bool, **kwargs: Any

@@ -23,17 +23,21 @@ from verl.utils.dataset.rl_dataset import collate_fn
 
 from tailsieve_rl.algorithms.overlength import validate_overlength
 from tailsieve_rl.algorithms.settings import normalise_algorithm
-from tailsieve_rl.rollout.checks import check_config, check_data, make_policy, setup_of
+from tailsieve_rl.engines.emulated.replica import launch_replicas
+from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
+from tailsieve_rl.rollout.checks import check_config, check_data, setup_of
 from tailsieve_rl.rollout.client import TailSieveClient
-from tailsieve_rl.rollout.context import ATTEMPT
+from tailsieve_rl.rollout.context import ATTEMPT, LENGTHS
 from tailsieve_rl.rollout.errors import StepFailed
+from tailsieve_rl.rollout.forced_lengths import ForcedLengths
+from tailsieve_rl.rollout.policy_of import make_policy
 from tailsieve_rl.rollout.prompt_stream import Prompt, PromptStream
 from tailsieve_rl.rollout.sampler import TailSieveSampler
 from tailsieve_rl.rollout.state import RunState, continues, load_state, save_state
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import StepPlan, fresh_groups, plan_step
-from tailsieve_rl.telemetry.run_files import RunFiles, response_lengths
+from tailsieve_rl.telemetry.run_files import RunFiles, outcome_line
 
 logger = logging.getLogger(__name__)
 
@@ -81,17 +85,25 @@ class PPOTrainerTailSieve(PPOTrainerSync):
     def _init_dataloader(self) -> None:
         """verl's data sets, with a stream of exact draws in the place of its loader, and epochs without the reserve."""
         super()._init_dataloader()
-        starts_with_tail = self.policy.initial(self.state.policy_state).q > 0
-        reserve = self.setup.groups if self.settings.warmup == "reserve" and starts_with_tail else 0
         columns = list(self.train_dataset[0]) if len(self.train_dataset) else []
-        check_data(self.settings, self.setup, columns, len(self.train_dataset), reserve)
-        order = create_rl_sampler(self.config.data, self.train_dataset)
-        self.train_dataloader = PromptStream(self.train_dataset, order, collate_fn, reserve)
+        check_data(self.settings, self.setup, columns, len(self.train_dataset), self._reserve())
+        if self.settings.replays:
+            self._forced_lengths = ForcedLengths(self.settings, self.setup.responses, len(self.train_dataset))
+        self.train_dataloader = self._prompt_stream()
         self.steps_per_epoch = self.train_dataloader.epoch_prompts // self.setup.groups
         if self.config.trainer.total_training_steps is None:
             self.total_training_steps = self.steps_per_epoch * self.config.trainer.total_epochs
             with open_dict(self.config):
                 self.config.actor_rollout_ref.actor.optim.total_training_steps = self.total_training_steps
+
+    def _prompt_stream(self, name: str = "") -> PromptStream:
+        order = create_rl_sampler(self.config.data, self.train_dataset)
+        return PromptStream(self.train_dataset, order, collate_fn, self._reserve(), name)
+
+    def _reserve(self) -> int:
+        """Prompts kept back for the warm-up."""
+        starts_with_tail = self.policy.initial(self.state.policy_state).q > 0
+        return self.setup.groups if self.settings.warmup == "reserve" and starts_with_tail else 0
 
     def _init_tokenizer(self) -> None:
         super()._init_tokenizer()
@@ -100,13 +112,33 @@ class PPOTrainerTailSieve(PPOTrainerSync):
 
     def _setup(self) -> None:
         super()._setup()
+        self._add_emulated_replicas()
+        self._bind_coordinator()
+        self.files = self._run_files(self.settings.output_dir or self.config.trainer.default_local_dir)
+
+    def _add_emulated_replicas(self) -> None:
+        """verl starts one replica a rank; an emulated job may have more of them than ranks."""
+        manager = self.llm_server_manager
+        first = len(manager.get_replicas())
+        if self.config.actor_rollout_ref.rollout.name != EMULATED or first >= self.setup.replicas:
+            return
+        more = launch_replicas(self.config, range(first, self.setup.replicas))
+        manager.rollout_replicas.extend(more)
+        self.checkpoint_manager.replicas = manager.get_replicas()
+        ray.get(manager.global_load_balancer.add_servers.remote({r.server_address: r.server_handle for r in more}))
+
+    def _bind_coordinator(self) -> None:
         self.coordinator = self.llm_server_manager.global_load_balancer
+        rollout = self.config.actor_rollout_ref.rollout
+        emulated = emulated_settings(rollout.engine_kwargs).time_scale if rollout.name == EMULATED else None
         self.replicas = ray.get(
-            self.coordinator.configure.remote(self.policy, self.settings.retries, self.settings.watchdog_s)
+            self.coordinator.configure.remote(self.policy, self.settings.retries, self.settings.watchdog_s, emulated)
         )
         self.replay_buffer.bind(self.coordinator)
-        self.files = RunFiles(
-            self.settings.output_dir or self.config.trainer.default_local_dir,
+
+    def _run_files(self, out: str) -> RunFiles:
+        return RunFiles(
+            out,
             mode="tailsieve",
             backend=self.config.actor_rollout_ref.rollout.name,
             groups=self.setup.groups,
@@ -216,20 +248,10 @@ class PPOTrainerTailSieve(PPOTrainerSync):
             self.global_steps,
             outcome.records,
             {
-                "q": outcome.plan.q,
-                "m": outcome.plan.m,
-                "q_next": outcome.plan.q_next,
-                "tail_time_s": outcome.tail_time_s,
-                "bulk_time_s": outcome.bulk_time_s,
-                "gen_time_s": outcome.gen_time_s,
-                "consumed_groups": len(outcome.consumed),
-                "candidates": len(outcome.candidates),
-                "aborted_tokens": outcome.aborted_tokens,
-                "retries": outcome.retries,
+                **outcome_line(outcome),
                 **self._reported(),
                 "reward_mean": float(sum(row.sum() for row in scores.unbind()) / len(rows)),
                 "off_policy_trajectories": stale,
-                **response_lengths([n for group in outcome.consumed for n in group.lengths]),
             },
             last=self._is_last_step(),
         )
@@ -262,12 +284,13 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         batch_dict = self.train_dataloader.collate(ordered)
         batch_dict["uid"] = np.array([prompt.uid for prompt in ordered], dtype=object)
         batch_dict[ATTEMPT] = torch.tensor([group.attempt for group in plan.groups])
+        lengths = None
+        if self.settings.replays:
+            lengths = self._forced_lengths.of(ordered, [group.attempt for group in plan.groups], plan.step)
+            batch_dict[LENGTHS] = torch.tensor(list(lengths.values()))
         batch = tu.get_tensordict(batch_dict)
         tu.assign_non_tensor_data(batch, "global_steps", plan.step)
         index = {prompt.uid: prompt.index for prompt in ordered}
-        lengths, column = None, self.settings.replay_lengths
-        if column is not None:
-            lengths = {prompt.uid: np.asarray(prompt.row[column]).reshape(-1).tolist() for prompt in ordered}
         elapsed_s = time.perf_counter() - started
         ray.get(self.coordinator.begin_step.remote(plan, index, elapsed_s, lengths))
         self.agent_loop_manager.generate_sequences(batch)

@@ -13,7 +13,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 
 from tailsieve_rl.config.settings import read_settings
 from tailsieve_rl.rollout.checks import settings_block
-from tailsieve_rl.rollout.context import ATTEMPT, RESPONSE, ResponseContext, ValidationContext
+from tailsieve_rl.rollout.context import ATTEMPT, LENGTHS, RESPONSE, ResponseContext, ValidationContext
 from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
 from tailsieve_rl.rollout.sampling import request_params
 from tailsieve_rl.routing.step import Verdict
@@ -26,10 +26,14 @@ _VerlWorker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
 
 @dataclass(slots=True)
 class _Group:
-    """A group that this worker runs. `consumed` resolves when its last response finished before the cutoff."""
+    """A group that this worker runs. `consumed` resolves when its last response finished before the cutoff.
+
+    `lengths` are tokens that its responses are forced to have.
+    """
 
     uid: str
     attempt: int
+    lengths: list[int] | None = None
     consumed: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def close(self) -> None:
@@ -61,7 +65,10 @@ class TailSieveAgentLoopWorker(_VerlWorker):
             finally:
                 await self._coordinator.validation_settled.remote()
             return
-        group = _Group(prompt["uid"], int(prompt.pop(ATTEMPT)))
+        lengths = prompt.pop(LENGTHS, None)
+        group = _Group(
+            prompt["uid"], int(prompt.pop(ATTEMPT)), None if lengths is None else [int(tokens) for tokens in lengths]
+        )
         self._groups[group.uid, group.attempt] = group
         n = self.config.actor_rollout_ref.rollout.n
         try:
@@ -91,7 +98,8 @@ class TailSieveAgentLoopWorker(_VerlWorker):
         """Generate one response and publish it; from scratch again when it fails."""
         retry = 0
         while True:
-            RESPONSE.set(ResponseContext(group.uid, session, group.attempt, retry))
+            length = None if group.lengths is None else group.lengths[session]
+            RESPONSE.set(ResponseContext(group.uid, session, group.attempt, retry, length))
             try:
                 await self._run_agent_loop(
                     sampling_params, trajectory=trajectory, trace=trace, session_id=session, **prompt
@@ -116,13 +124,14 @@ class TailSieveAgentLoopWorker(_VerlWorker):
         validate = trajectory["validate"]
         if validate:
             RESPONSE.set(ValidationContext(f"{kwargs['uid']}.{kwargs['session_id']}"))
+        response = RESPONSE.get()
         params = request_params(
             sampling_params,
             self._settings.sampling,
             step=int(trajectory["step"]),
             row=kwargs,
             session=kwargs["session_id"],
-            replay_lengths=self._settings.replay_lengths,
+            length=response.length if isinstance(response, ResponseContext) else None,
             validate=validate,
         )
         return await super()._run_agent_loop(params, trajectory, **kwargs)
@@ -147,6 +156,7 @@ class TailSieveAgentLoopWorker(_VerlWorker):
             sum(len(o.response_ids) for o in outputs),
             _weight_versions(outputs),
             response.first_token_s,
+            response.emulated_end_s,
         )
         if verdict is Verdict.REFUSED:
             raise GroupClosed

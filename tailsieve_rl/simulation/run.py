@@ -14,7 +14,7 @@ from tailsieve_rl.simulation.executor import Ints, run_step
 from tailsieve_rl.simulation.workloads import Workload
 
 RESERVE = 1 << 40
-"""Where the prompts of the warm-up are in the stream: no run gets there."""
+"""Where the warm-up's prompts begin in the stream, unless a run says otherwise: no run gets there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Simulation:
         policy: what decides.
         tail: decode model of the tail pool; None: the same.
         depths: (tail, bulk) draft depths.
+        reserve: position of the warm-up's first prompt.
         records: whether outcomes hold a record of every response (needed by the online decode model).
     """
 
@@ -46,6 +47,7 @@ class Simulation:
     tail: DecodeModel | None = None
     depths: tuple[int, int] = (0, 0)
     records: bool = False
+    reserve: int = RESERVE
 
     def steps(self, count: int) -> Iterator[SimulatedStep]:
         """Run so many steps, after a warm-up where the policy isolates groups from the start."""
@@ -56,7 +58,7 @@ class Simulation:
         state, ledger, drawn = policy.start(setup), Ledger(), 0
         q = policy.initial(state).q
         if q:
-            prompts = range(RESERVE, RESERVE + setup.groups)
+            prompts = range(self.reserve, self.reserve + setup.groups)
             ledger, _ = self._step(ledger, 0, prompts, q, 0, names, tau, discard=True)
         for step in range(1, count + 1):
             decision = policy.decide(state, len(ledger.tail))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus
+from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus, StepOutcome
 
 REQUESTS = pa.schema(
     [
@@ -46,6 +46,24 @@ def response_lengths(lengths: Sequence[int]) -> dict[str, float]:
         "response_length_p50": float(p50),
         "response_length_p90": float(p90),
         "response_length_max": float(max(lengths)),
+    }
+
+
+def outcome_line(outcome: StepOutcome) -> dict[str, Any]:
+    """What steps.jsonl says of a step's routing and lengths; times in seconds, lengths in tokens."""
+    return {
+        "q": outcome.plan.q,
+        "m": outcome.plan.m,
+        "q_next": outcome.plan.q_next,
+        "tail_time_s": outcome.tail_time_s,
+        "bulk_time_s": outcome.bulk_time_s,
+        "gen_time_s": outcome.gen_time_s,
+        "consumed_groups": len(outcome.consumed),
+        "candidates": len(outcome.candidates),
+        "aborted_tokens": outcome.aborted_tokens,
+        "wasted_fraction": outcome.wasted_fraction,
+        "retries": outcome.retries,
+        **response_lengths([n for group in outcome.consumed for n in group.lengths]),
     }
 
 
@@ -114,15 +132,12 @@ class RunFiles:
             return summary
         consumed = pa.compute.equal(self._written["status"], ResponseStatus.CONSUMED.value)
         lengths = self._written.filter(consumed)["response_tokens"].to_numpy()
-        first, last = steps[:REWARD_STEPS], steps[-REWARD_STEPS:]
         return {
             **summary,
             "consumed_groups": sum(s["consumed_groups"] for s in steps),
             "gen_time_s_median": median(s["gen_time_s"] for s in steps),
-            "reward_first": sum(s["reward_mean"] for s in first) / len(first),
-            "reward_last": sum(s["reward_mean"] for s in last) / len(last),
             **response_lengths(lengths),
-            "off_policy_trajectories": sum(s["off_policy_trajectories"] for s in steps),
+            **_trained(steps),
         }
 
     def _read_steps(self) -> list[dict[str, Any]]:
@@ -141,6 +156,19 @@ class RunFiles:
     def _write_steps(self) -> None:
         lines = "".join(json.dumps(step) + "\n" for step in self._steps)
         _replace(self._out / "steps.jsonl", lambda path: Path(path).write_text(lines))
+
+
+def _trained(steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What only a run that trains has."""
+    if any("reward_mean" not in step for step in steps):
+        return {}
+    rewards = [step["reward_mean"] for step in steps]
+    first, last = rewards[:REWARD_STEPS], rewards[-REWARD_STEPS:]
+    return {
+        "reward_first": sum(first) / len(first),
+        "reward_last": sum(last) / len(last),
+        "off_policy_trajectories": sum(step["off_policy_trajectories"] for step in steps),
+    }
 
 
 def _replace(path: Path, write: Any) -> None:

@@ -8,7 +8,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.plugins import Plugins
 from omegaconf import OmegaConf
 
-from tailsieve_rl import train
+from tailsieve_rl import hydra_app
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "recipes"
@@ -17,8 +17,8 @@ RECIPES = ROOT / "recipes"
 @cache
 def composed(name, *overrides):
     """A recipe as plain values, interpolations resolved."""
-    Plugins.instance().register(train.RecipeSearchPath)
-    with initialize_config_dir(str(train.verl_configs()), version_base=None):
+    Plugins.instance().register(hydra_app.RecipeSearchPath)
+    with initialize_config_dir(str(hydra_app.verl_configs()), version_base=None):
         config = compose(name, overrides=list(overrides))
     return OmegaConf.to_container(config, resolve=True)
 
@@ -35,7 +35,7 @@ def names():
 
 
 def test_every_recipe_is_offered():
-    assert train.recipe_names() == names()
+    assert hydra_app.recipe_names() == names()
 
 
 @pytest.mark.parametrize("name", names())
@@ -107,4 +107,4 @@ def test_recipes_of_the_current_folder_come_first(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     assert composed("cpu/mine")["data"]["train_batch_size"] == 16
-    assert "cpu/mine" in train.recipe_names()
+    assert "cpu/mine" in hydra_app.recipe_names()

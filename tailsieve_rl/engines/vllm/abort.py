@@ -11,32 +11,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
-from typing import Any, TypedDict
+from typing import Any
 
+from tailsieve_rl.engines.abort_report import AbortReport, nothing_aborted
 from tailsieve_rl.engines.vllm.flights import Flight, Flights
 
 DEFAULT_TIMEOUT_S = 10.0
 RECHECK_S = 0.005
 """Registering takes a request some milliseconds, which vLLM does not announce."""
-
-
-class AbortReport(TypedDict):
-    """Every id asked for is in exactly one of the four lists."""
-
-    aborted: list[str]
-    finished: list[str]
-    """Ended by themselves before the abort reached them: their generate calls return complete responses."""
-    unknown: list[str]
-    """Not here: never arrived, in which case they will not run when they do, or over before the abort came."""
-    remaining: list[str]
-    """Not verified to be out of the engine within the time allowed."""
-    seconds: float
-    tokens: dict[str, int]
-    """Tokens that each had generated."""
-
-
-def nothing_aborted() -> AbortReport:
-    return AbortReport(aborted=[], finished=[], unknown=[], remaining=[], seconds=0.0, tokens={})
 
 
 async def verified_abort(

@@ -9,8 +9,9 @@ from typing import Any
 from verl.workers.rollout.replica import TokenOutput
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer
 
+from tailsieve_rl.engines.abort_report import AbortReport, nothing_aborted
 from tailsieve_rl.engines.vllm import cpu_defaults
-from tailsieve_rl.engines.vllm.abort import DEFAULT_TIMEOUT_S, AbortReport, nothing_aborted, verified_abort
+from tailsieve_rl.engines.vllm.abort import DEFAULT_TIMEOUT_S, verified_abort
 from tailsieve_rl.engines.vllm.flights import Flight, Flights
 from tailsieve_rl.engines.vllm.observed import ObservedEngine
 from tailsieve_rl.platforms import cpu

@@ -7,21 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tailsieve_rl.routing.allocation import Allocation
-from tailsieve_rl.routing.control import Hierarchical, Joint
 from tailsieve_rl.routing.decode_model import DecodeModel
-from tailsieve_rl.routing.policies import (
-    GradedOracle,
-    LeastLoaded,
-    RoutingPolicy,
-    SeerOracle,
-    Setup,
-    StreamRLOracle,
-    TwoPool,
-    Uniform,
-    UniformOracle,
-    default_allocation,
-)
+from tailsieve_rl.routing.policies import RoutingPolicy, Setup, default_allocation
+from tailsieve_rl.routing.policies.named import COMPARED, named_policy
 from tailsieve_rl.simulation.experiments import Options, Results
 from tailsieve_rl.simulation.experiments.tables import FACTORIES, measure_cell
 from tailsieve_rl.simulation.figures import COLOURS, figure
@@ -71,20 +59,9 @@ def policies(setup: Setup, model: DecodeModel) -> dict[str, RoutingPolicy]:
 
     StreamRL's number of dedicated replicas is not stated in the paper: all are tried, and the best one is kept.
     """
-    start = default_allocation(setup)
-    half = Allocation(start.q, setup.replicas // 2)
-    streamrl = {f"streamrl_oracle_{k}": StreamRLOracle(dedicated=k) for k in range(1, setup.replicas)}
-    return {
-        "uniform": Uniform(),
-        "least_loaded": LeastLoaded(),
-        "uniform_oracle": UniformOracle(),
-        **streamrl,
-        "seer_oracle": SeerOracle(),
-        "graded_oracle": GradedOracle(model),
-        "tailsieve_fixed": TwoPool(Hierarchical(half, model, outer=False)),
-        "tailsieve_hierarchical": TwoPool(Hierarchical(start, model)),
-        "tailsieve": TwoPool(Joint(start, model)),
-    }
+    streamrl = [f"streamrl_oracle_{k}" for k in range(1, setup.replicas)]
+    names = [name for name in COMPARED if name != "streamrl_oracle"]
+    return {name: named_policy(name, setup, default_allocation(setup), model) for name in (*names, *streamrl)}
 
 
 def _keep_best_dedicated(cell: dict[str, Any]) -> None:

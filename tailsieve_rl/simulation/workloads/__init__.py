@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
+from tailsieve_rl.simulation.workloads.coarse import Coarse
 from tailsieve_rl.simulation.workloads.drift import Drift, Drifting
 from tailsieve_rl.simulation.workloads.math_drifts import math_growing, math_shrinking, math_swinging
 from tailsieve_rl.simulation.workloads.presets import (
@@ -21,6 +22,8 @@ from tailsieve_rl.simulation.workloads.workload import Workload
 WORKLOADS: Mapping[str, Callable[[int, int], Workload]] = MappingProxyType(
     {
         "math": math_workload,
+        "math_stepwise": partial(math_workload, evolving=False),
+        "code_stepwise": partial(code_workload, evolving=False),
         "math_growing": math_growing,
         "math_shrinking": math_shrinking,
         "math_swinging": math_swinging,
@@ -34,10 +37,11 @@ WORKLOADS: Mapping[str, Callable[[int, int], Workload]] = MappingProxyType(
         "uniform_lengths": uniform_lengths,
     }
 )
-"""Name -> factory of (seed, responses)."""
+"""Name -> factory of (seed, responses). Of the step-wise ones every step is like step 0, as in the paper's 4.2."""
 
 __all__ = [
     "WORKLOADS",
+    "Coarse",
     "Drift",
     "Drifting",
     "Synthetic",

@@ -9,10 +9,11 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from tailsieve_rl.config.settings import SettingsError
-from tailsieve_rl.rollout.checks import check_config, check_data, make_policy, setup_of
+from tailsieve_rl.rollout.checks import check_config, check_data, setup_of
+from tailsieve_rl.rollout.policy_of import make_policy
 from tailsieve_rl.routing.control.tuning import Tuning
 from tailsieve_rl.routing.decode_model import model_of_curve, save_profile
-from tailsieve_rl.routing.policies import POLICIES, Setup, TwoPool
+from tailsieve_rl.routing.policies import POLICIES, TwoPool
 
 CONFIGS = str(Path(verl.__file__).parent / "trainer" / "config")
 
@@ -84,9 +85,9 @@ def test_every_policy_can_be_named(name: str, tmp_path: Path) -> None:
 
 
 def test_a_profile_that_cannot_be_read_is_refused_by_its_path() -> None:
-    settings = check_config(_config(_own("decode_model", "{source:file,path:/nowhere.json}")))
+    config = _config(_own("decode_model", "{source:file,path:/nowhere.json}"))
     with pytest.raises(SettingsError, match=r"decode_model.path='/nowhere.json': .*No such file"):
-        make_policy(settings, Setup(64, 8, 8))
+        check_config(config)
 
 
 @pytest.mark.parametrize("name", ["joint", "hierarchical", "fixed"])

@@ -1,0 +1,67 @@
+"""A cell's measurements, whatever they were taken on, and what results.json says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tailsieve_rl.routing.policies.named import BASELINE
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One measured step.
+
+    Attributes:
+        step_s: generation time, seconds (emulated or virtual ones on those backends).
+        q, m: the allocation it ran at.
+        wasted_fraction: tokens thrown away, as a share of all.
+    """
+
+    step_s: float
+    q: int
+    m: int
+    wasted_fraction: float
+
+
+Rounds = Mapping[str, Sequence[Round]]
+"""Policy -> its measured steps; of the baseline those of all its repeats."""
+
+
+def judged(rounds: Rounds, virtual: Rounds | None = None) -> dict[str, dict[str, Any]]:
+    """Policies as results have them (design.md, section 5).
+
+    Args:
+        rounds: what was measured.
+        virtual: the same steps in virtual time, where that is another backend.
+    """
+    mean = {name: float(np.mean([r.step_s for r in found])) for name, found in rounds.items()}
+    return {
+        name: {
+            "step_s": mean[name],
+            "step_s_by_round": [r.step_s for r in found],
+            "speedup": mean[BASELINE] / mean[name],
+            "speedup_over_least_loaded": mean["least_loaded"] / mean[name] if "least_loaded" in mean else None,
+            "q": float(np.median([r.q for r in found])),
+            "m": float(np.median([r.m for r in found])),
+            "wasted_fraction": float(np.mean([r.wasted_fraction for r in found])),
+            "draft_depth_tail": 0,
+            "draft_depth_bulk": 0,
+            **({} if virtual is None else _beside(mean, name, virtual)),
+        }
+        for name, found in rounds.items()
+    }
+
+
+def _beside(mean: Mapping[str, float], name: str, virtual: Rounds) -> dict[str, float]:
+    """The virtual times, and how far the measured ones are from them."""
+    times = {policy: float(np.mean([r.step_s for r in found])) for policy, found in virtual.items()}
+    return {
+        "virtual_step_s": times[name],
+        "virtual_speedup": times[BASELINE] / times[name],
+        "step_error": mean[name] / times[name] - 1.0,
+        "speedup_error": (mean[BASELINE] / mean[name]) / (times[BASELINE] / times[name]) - 1.0,
+    }

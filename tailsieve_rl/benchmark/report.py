@@ -1,0 +1,68 @@
+"""The printed table and the figure of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tailsieve_rl.simulation.figures import COLOURS, figure
+
+UNITS = {"simulated": "virtual", "emulated": "emulated", "vllm": "measured"}
+"""What the seconds of each backend are."""
+
+
+def table(results: Mapping[str, Any]) -> str:
+    """One block of lines a cell."""
+    return "\n\n".join(_cell_table(results["backend"], cell) for cell in results["cells"])
+
+
+def _cell_table(backend: str, cell: Mapping[str, Any]) -> str:
+    head = ["policy", f"step, {UNITS[backend]} s", "over uniform", "over least_loaded", "q", "m", "wasted"]
+    beside = backend == "emulated"
+    rows = [[*head, "virtual time"] if beside else head]
+    for name, found in cell["policies"].items():
+        low, high = min(found["step_s_by_round"]), max(found["step_s_by_round"])
+        over = found["speedup_over_least_loaded"]
+        row = [
+            name,
+            f"{found['step_s']:.1f} ({low:.1f}-{high:.1f})",
+            f"{found['speedup']:.3f}",
+            "-" if over is None else f"{over:.3f}",
+            f"{found['q']:.0f}",
+            f"{found['m']:.0f}",
+            f"{100 * found['wasted_fraction']:.1f} %",
+        ]
+        rows.append([*row, f"{found['virtual_speedup']:.3f} ({100 * found['step_error']:+.1f} %)"] if beside else row)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    ]
+    size = f"{cell['groups']} groups x {cell['responses']} on {cell['replicas']} {backend} replicas"
+    return "\n".join([f"{cell['model']}, {cell['workload']}: {size}", *lines])
+
+
+def draw(results: Mapping[str, Any], path: Path) -> None:
+    """Speedup over uniform of every policy, one panel a cell."""
+    cells = results["cells"]
+    columns = min(2, len(cells))
+    rows = -(-len(cells) // columns)
+    with figure(path, rows=rows, columns=columns, size=(4.6, 2.6)) as axes:
+        for i, panel in enumerate(axes.ravel()):
+            if i >= len(cells):
+                panel.set_visible(False)
+                continue
+            cell = cells[i]
+            names = list(cell["policies"])[::-1]
+            speedups = [cell["policies"][name]["speedup"] for name in names]
+            colours = [COLOURS["tailsieve" if name.startswith("tailsieve") else "uniform"] for name in names]
+            panel.barh(names, [value - 1 for value in speedups], left=1, color=colours)
+            for y, value in enumerate(speedups):
+                panel.annotate(f" {value:.2f}", (max(value, 1.0), y), va="center", fontsize=8)
+            panel.axvline(1.0, color="black", linewidth=0.8)
+            panel.set_xlim(min(0.95, *speedups) - 0.02, max(1.1, *speedups) + 0.08)
+            panel.set_xlabel(f"speedup over uniform groups ({results['backend']})")
+            panel.set_title(
+                f"{cell['model']}, {cell['workload']}, N = {cell['groups']}, R = {cell['replicas']}", fontsize=9
+            )

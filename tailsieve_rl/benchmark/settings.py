@@ -1,0 +1,71 @@
+"""What `tailsieve bench` compares: the block `bench` beside verl's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tailsieve_rl.config.settings import SettingsError, build_block
+from tailsieve_rl.simulation.profiles import PROFILES
+from tailsieve_rl.simulation.workloads import WORKLOADS
+
+BLOCK = "bench"
+BACKENDS = ("simulated", "emulated", "vllm")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchSettings:
+    """A cell is one model with one workload; all its policies see the same prompts, lengths and replicas.
+
+    Policies, converging steps and measured rounds are settings of the rollouts: `trainer.v1.tailsieve_rollout`.
+
+    Attributes:
+        backend: "simulated" (virtual time), "emulated" (the real job on emulated engines), "vllm" (real engines).
+        models: decode profiles, one cell each; on real engines there is one model, and this is not read.
+        replicas: R of simulated and emulated cells; None: as many as the paper has of the model on eight GPUs.
+        workloads: of response lengths, one cell each.
+        seed: of the workloads.
+        divisor: tokens of the workload that one token of the job stands for; emulated engines take the time of all.
+        step_wall_s: emulated only; wall time that a step of the baseline should take, seconds.
+        out: folder of results.json, bench.png and of each run's own result files.
+    """
+
+    backend: str = "emulated"
+    models: tuple[str, ...] = ("qwen3.5-4b",)
+    replicas: int | None = None
+    workloads: tuple[str, ...] = ("math_stepwise",)
+    seed: int = 0
+    divisor: int = 16
+    step_wall_s: float = 4.0
+    out: str = "outputs/bench"
+
+    def __post_init__(self) -> None:
+        _each_one_of("backend", (self.backend,), BACKENDS)
+        if self.backend != "vllm":
+            _each_one_of("models", self.models, PROFILES)
+        _each_one_of("workloads", self.workloads, tuple(WORKLOADS))
+        if self.seed < 0:
+            raise SettingsError(f"{BLOCK}.seed", self.seed, "must be 0 or more")
+        if self.replicas is not None and self.replicas < 1:
+            raise SettingsError(f"{BLOCK}.replicas", self.replicas, "must be 1 or more")
+        if self.divisor < 1:
+            raise SettingsError(f"{BLOCK}.divisor", self.divisor, "must be 1 or more")
+        if not self.step_wall_s > 0:
+            raise SettingsError(f"{BLOCK}.step_wall_s", self.step_wall_s, "must be a positive number of seconds")
+
+
+def read_bench(block: Mapping[str, Any] | None) -> BenchSettings:
+    """The settings of the plain mapping under `bench`.
+
+    Raises:
+        SettingsError: naming the key, the value and what would be right.
+    """
+    settings: BenchSettings = build_block(BenchSettings, block or {}, BLOCK)
+    return settings
+
+
+def _each_one_of(key: str, values: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+    unknown = [value for value in values if value not in allowed]
+    if unknown or not values:
+        raise SettingsError(f"{BLOCK}.{key}", unknown or None, f"must be of {', '.join(allowed)}")

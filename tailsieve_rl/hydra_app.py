@@ -1,0 +1,149 @@
+"""What `tailsieve train` and `tailsieve bench` share: Hydra applications on verl's configuration that know recipes.
+
+What is wrong with a configuration becomes one line and exit code 2, a failed run its last cause and exit code 1.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import hydra
+from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
+from hydra.core.plugins import Plugins
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig
+
+FULL_ERROR = "HYDRA_FULL_ERROR"
+
+QUIET_ON_CPU = {
+    # verl lists the training engines that are not installed, in every process
+    "PYTHONWARNINGS": "ignore::UserWarning:verl.workers.engine",
+    # these warn of GPU kernels and allocators that a CPU does not have, in every process
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    # TransferQueue wants 8 threads, and warns in every call where there are fewer cores
+    "TQ_NUM_THREADS": "1",
+}
+
+
+class RecipeSearchPath(SearchPathPlugin):
+    """Makes recipes, and configurations of ours, known to Hydra, ahead of verl's."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        verl = SearchPathQuery(provider="main")
+        for folder in recipe_folders():
+            search_path.prepend("recipes", f"file://{folder}", verl)
+        search_path.prepend("tailsieve", "pkg://tailsieve_rl.config", verl)
+
+
+def recipe_folders() -> list[Path]:
+    """The recipes of the current folder, and those of the repository that this package lies in."""
+    folders = (Path.cwd() / "recipes", Path(__file__).resolve().parents[1] / "recipes")
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+
+
+def recipe_names() -> list[str]:
+    """Every recipe as `--config-name` takes it. A name that starts with "_" is a part of recipes, not one."""
+    return sorted(
+        {
+            file.relative_to(folder).with_suffix("").as_posix()
+            for folder in recipe_folders()
+            for file in folder.rglob("[!_]*.yaml")
+        }
+    )
+
+
+def verl_configs() -> Path:
+    """The folder of verl's ppo_trainer.yaml, found without importing verl, which takes seconds."""
+    spec = find_spec("verl")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("verl is not installed")
+    return Path(spec.origin).parent / "trainer" / "config"
+
+
+def run_app(command: str, arguments: Sequence[str], usage: str, job: Callable[[DictConfig], None]) -> int:
+    """Run a Hydra application, and return the exit code: 2 for bad input, 1 for a failed run.
+
+    Args:
+        command: what the user typed, "tailsieve train".
+        arguments: what came after it.
+        usage: printed for --help; "{recipes}" in it becomes the names of the recipes.
+        job: gets the configuration.
+    """
+    if {"-h", "--help"} & set(arguments):
+        print(usage.format(recipes=", ".join(recipe_names()) or "none found"))
+        return 0
+    sys.argv = [command, *arguments]  # where Hydra looks
+    wants_traceback = FULL_ERROR in os.environ
+    os.environ[FULL_ERROR] = "1"  # Hydra then raises what is wrong with the configuration, which we print in one line
+    try:
+        Plugins.instance().register(RecipeSearchPath)
+        decorate = hydra.main(version_base=None, config_path=str(verl_configs()), config_name="ppo_trainer")
+        decorate(lambda config: _run_job(job, config))()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except Exception as error:
+        if wants_traceback:
+            traceback.print_exception(error)
+        return _fail(_one_line(error), 2)
+    return 0
+
+
+def activate_plugin() -> None:
+    """Register what extends verl, ahead of every module of verl that it extends."""
+    importlib.import_module("tailsieve_rl.plugin")
+    if os.environ.get("VERL_PLATFORM") == "cpu":  # the plug-in has set it, where the user has not
+        for name, value in QUIET_ON_CPU.items():
+            os.environ.setdefault(name, value)
+
+
+def _run_job(job: Callable[[DictConfig], None], config: DictConfig) -> None:
+    try:
+        job(config)
+    except Exception as error:
+        cause = _cause(error)
+        if _is_settings_error(cause):
+            sys.exit(_fail(_one_line(cause), 2))
+        traceback.print_exception(error)
+        sys.exit(_fail(_one_line(cause), 1))
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What a Ray task or actor raised, out of Ray's wrappers."""
+    ray = sys.modules.get("ray")
+    while ray is not None and isinstance(error, ray.exceptions.RayTaskError):
+        error = error.cause
+    return error
+
+
+def _is_settings_error(error: BaseException) -> bool:
+    from tailsieve_rl.config.settings import SettingsError
+
+    return isinstance(error, SettingsError)
+
+
+def _one_line(error: BaseException) -> str:
+    """The first paragraph of the message; of a failed actor's, which ends with a traceback, the last line."""
+    text = str(error).strip()
+    if getattr(error, "actor_init_failed", False):
+        return text.splitlines()[-1]
+    line = " ".join(text.split("\n\n")[0].split())
+    if line and (_is_settings_error(error) or type(error).__module__.startswith("hydra.")):
+        return line
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
+def _fail(message: str, code: int) -> int:
+    if ray := sys.modules.get("ray"):
+        ray.shutdown()  # or what its workers still print would come after our line
+    print(f"tailsieve: error: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,40 @@
+"""A workload in coarser tokens: what a job of short responses can carry."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailsieve_rl.simulation.workloads.workload import Workload
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Coarse:
+    """A `Workload` whose lengths are rounded to whole multiples of `divisor`, one at least.
+
+    Attributes:
+        workload: the fine one.
+        divisor: its tokens that a token of the job stands for.
+    """
+
+    workload: Workload
+    divisor: int
+
+    @property
+    def name(self) -> str:
+        return self.workload.name
+
+    @property
+    def responses(self) -> int:
+        return self.workload.responses
+
+    @property
+    def cap(self) -> int:
+        return max(1, round(self.workload.cap / self.divisor)) * self.divisor
+
+    def lengths(self, prompts: Ints, attempts: Ints, step: int) -> Ints:
+        """(groups, n) tokens of the fine workload, multiples of `divisor`; see `Workload.lengths`."""
+        lengths = self.workload.lengths(prompts, attempts, step)
+        return np.maximum(1, np.rint(lengths / self.divisor)).astype(np.int64) * self.divisor
