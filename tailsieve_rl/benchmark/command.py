@@ -136,3 +136,7 @@ def _assets(job: DictConfig, folder: Path, prompts: int) -> None:
 
 def _listed(files: Any) -> list[str]:
     return [files] if isinstance(files, str) else list(files)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

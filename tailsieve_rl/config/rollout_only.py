@@ -15,7 +15,7 @@ class PolicyRun:
     """One policy's rollouts.
 
     Attributes:
-        name: of its folder.
+        name: of its folder; repeats of the baseline are numbered.
         policy: one of COMPARED.
         first: step that it begins with: a policy that does not adapt skips the steps in which others converge.
         last: step that it ends with.
@@ -60,13 +60,15 @@ class RolloutOnlySettings:
         return self.converge + self.rounds
 
     def runs(self) -> Iterator[PolicyRun]:
-        """What is run, in order. Repeats of the baseline have a number in their names."""
-        for policy in self.policies:
-            first = 1 if policy in ADAPTS else self.converge + 1
-            yield PolicyRun(policy, policy, first, self.last)
-            if policy == BASELINE:
-                for repeat in range(2, self.baseline_repeats + 1):
-                    yield PolicyRun(f"{policy}-{repeat}", policy, first, self.last)
+        """What is run, in order: the baseline's repeats first, last and evenly between, as a machine may change."""
+        others = [policy for policy in self.policies if policy != BASELINE]
+        gaps = max(1, self.baseline_repeats - 1)
+        at = [round(i * len(others) / gaps) for i in range(self.baseline_repeats)]
+        for place in range(len(others) + 1):
+            for repeat in [i for i, where in enumerate(at) if where == place]:
+                yield PolicyRun(f"{BASELINE}-{repeat + 1}", BASELINE, self.converge + 1, self.last)
+            for policy in others[place : place + 1]:
+                yield PolicyRun(policy, policy, 1 if policy in ADAPTS else self.converge + 1, self.last)
 
 
 def read_rollout_only(block: Mapping[str, Any] | None) -> RolloutOnlySettings:

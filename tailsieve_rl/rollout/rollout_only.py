@@ -114,8 +114,9 @@ class RolloutOnlyTrainer(PPOTrainerTailSieve):
         return named_policy(name, self.setup, start, decode_model_of(self.settings))
 
     def on_train_begin(self) -> None:
-        """The warm-up, for policies that isolate groups from the start."""
-        if self.policy.initial(self.state.policy_state).q:
+        """The warm-up: emulated engines need none, but policies that isolate groups from the start do."""
+        emulated = self.config.actor_rollout_ref.rollout.name == EMULATED
+        if self.policy.initial(self.state.policy_state).q or not emulated:
             super().on_train_begin()
 
     def _reserve(self) -> int:

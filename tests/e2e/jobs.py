@@ -109,6 +109,14 @@ def _kill_tree(process: subprocess.Popen[bytes]) -> None:
     psutil.wait_procs(tree, timeout=30)
 
 
+def run_bench(recipe: str, out: Path, *overrides: str) -> Job:
+    """Run a benchmark to its end; its results are in `out`."""
+    command = ["-m", "tailsieve_rl.benchmark.command", "--config-name", recipe, f"bench.out={out}", *overrides]
+    job = run_job(command, out)
+    assert job.returncode == 0, job.log[-3000:]
+    return job
+
+
 def gsm8k(assets: Path, out: Path, *overrides: str) -> list[str]:
     """The GSM8K recipe on real prompts, cut down to 8 groups of 2 short responses a step, q = 2 and m = 1."""
     return [
