@@ -20,6 +20,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig
 
 FULL_ERROR = "HYDRA_FULL_ERROR"
+BENCHMARKS = "bench/"
 
 QUIET_ON_CPU = {
     # verl lists the training engines that are not installed, in every process
@@ -49,15 +50,17 @@ def recipe_folders() -> list[Path]:
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
 
 
-def recipe_names() -> list[str]:
-    """Every recipe as `--config-name` takes it. A name that starts with "_" is a part of recipes, not one."""
-    return sorted(
-        {
-            file.relative_to(folder).with_suffix("").as_posix()
-            for folder in recipe_folders()
-            for file in folder.rglob("[!_]*.yaml")
-        }
-    )
+def recipe_names(benchmarks: bool = False) -> list[str]:
+    """The recipes as `--config-name` takes them: of training, or of benchmarks.
+
+    A name that starts with "_" is a part of recipes, not one.
+    """
+    found = {
+        file.relative_to(folder).with_suffix("").as_posix()
+        for folder in recipe_folders()
+        for file in folder.rglob("[!_]*.yaml")
+    }
+    return sorted(name for name in found if name.startswith(BENCHMARKS) == benchmarks)
 
 
 def verl_configs() -> Path:
@@ -68,7 +71,13 @@ def verl_configs() -> Path:
     return Path(spec.origin).parent / "trainer" / "config"
 
 
-def run_app(command: str, arguments: Sequence[str], usage: str, job: Callable[[DictConfig], None]) -> int:
+def run_app(
+    command: str,
+    arguments: Sequence[str],
+    usage: str,
+    job: Callable[[DictConfig], None],
+    benchmarks: bool = False,
+) -> int:
     """Run a Hydra application, and return the exit code: 2 for bad input, 1 for a failed run.
 
     Args:
@@ -76,9 +85,10 @@ def run_app(command: str, arguments: Sequence[str], usage: str, job: Callable[[D
         arguments: what came after it.
         usage: printed for --help; "{recipes}" in it becomes the names of the recipes.
         job: gets the configuration.
+        benchmarks: whether those recipes are of benchmarks.
     """
     if {"-h", "--help"} & set(arguments):
-        print(usage.format(recipes=", ".join(recipe_names()) or "none found"))
+        print(usage.format(recipes=", ".join(recipe_names(benchmarks)) or "none found"))
         return 0
     sys.argv = [command, *arguments]  # where Hydra looks
     wants_traceback = FULL_ERROR in os.environ

@@ -42,7 +42,7 @@ example: tailsieve bench --config-name bench/emulated bench.models=[qwen3.5-35b-
 
 def main(argv: Sequence[str]) -> int:
     """Run the benchmark, and return the exit code: 2 for bad input, 1 for a failed run."""
-    return run_app("tailsieve bench", argv, HELP, bench)
+    return run_app("tailsieve bench", argv, HELP, bench, benchmarks=True)
 
 
 def bench(config: DictConfig) -> None:

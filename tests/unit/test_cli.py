@@ -12,7 +12,7 @@ import pytest
 from omegaconf import OmegaConf
 
 import tailsieve_rl
-from tailsieve_rl import cli, train
+from tailsieve_rl import cli, hydra_app
 from tailsieve_rl.config.settings import SettingsError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -188,7 +188,7 @@ def test_an_actor_that_did_not_start_says_why():
     from ray.exceptions import ActorDiedError, RayTaskError
 
     cause = RayTaskError("__init__", "Traceback (most recent call last):\n  ...\nOSError: no room", OSError("no room"))
-    assert train._one_line(ActorDiedError(cause)) == "OSError: no room"
+    assert hydra_app._one_line(ActorDiedError(cause)) == "OSError: no room"
 
 
 def test_an_interrupted_run_is_no_traceback(capsys, tmp_path, verl_main):

@@ -9,6 +9,8 @@ from hydra.core.plugins import Plugins
 from omegaconf import OmegaConf
 
 from tailsieve_rl import hydra_app
+from tailsieve_rl.benchmark.settings import read_bench
+from tailsieve_rl.config.rollout_only import read_rollout_only
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "recipes"
@@ -30,12 +32,14 @@ def leaves(tree, path=""):
     return {path: tree}
 
 
-def names():
-    return sorted(str(f.relative_to(RECIPES).with_suffix("")) for f in RECIPES.rglob("*.yaml") if f.name[0] != "_")
+def names(benchmarks=False):
+    found = sorted(str(f.relative_to(RECIPES).with_suffix("")) for f in RECIPES.rglob("*.yaml") if f.name[0] != "_")
+    return [name for name in found if name.startswith("bench/") == benchmarks]
 
 
-def test_every_recipe_is_offered():
-    assert hydra_app.recipe_names() == names()
+@pytest.mark.parametrize("benchmarks", [False, True])
+def test_every_recipe_is_offered(benchmarks):
+    assert hydra_app.recipe_names(benchmarks) == names(benchmarks) != []
 
 
 @pytest.mark.parametrize("name", names())
@@ -97,6 +101,15 @@ def test_the_twins_differ_only_in_mode_name_and_folder():
         "trainer.default_local_dir",
     }
     assert (ours["trainer.v1.trainer_mode"], verls["trainer.v1.trainer_mode"]) == ("tailsieve", "sync")
+
+
+@pytest.mark.parametrize("name", names(benchmarks=True))
+def test_a_benchmark_adds_only_its_own_block_and_is_read(name):
+    config, verl = composed(name), leaves(composed("cpu/countdown"))
+    added = {key for key in leaves(config) if key not in verl and not key.startswith("bench.")}
+    assert all(key.startswith("trainer.v1.tailsieve_rollout.") or key.endswith("log_to_driver") for key in added)
+    assert read_bench(config["bench"]).backend == name.removeprefix("bench/")
+    assert read_rollout_only(config["trainer"]["v1"]["tailsieve_rollout"]).rounds == 3
 
 
 def test_recipes_of_the_current_folder_come_first(tmp_path, monkeypatch):

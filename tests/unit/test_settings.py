@@ -24,6 +24,11 @@ def test_nested_values_are_read_with_their_types() -> None:
     ("block", "message"),
     [
         ({"policy": "magic"}, r"trainer.v1.tailsieve.policy='magic': must be one of uniform, least_loaded, two_pool"),
+        (
+            {"replay_lengths": "lengths", "replay_workload": {"name": "math"}},
+            r"replay_lengths='lengths': give replay_lengths or replay_workload, not both",
+        ),
+        ({"replay_workload": {"name": "math", "divisor": 0}}, r"replay_workload=.*divisor 1 or more"),
         ({"policy": "seer_oracle"}, r"replay_lengths=None: policy seer_oracle must be told the lengths"),
         ({"controller": {"name": "magic"}}, r"controller.name='magic': must be one of hierarchical, joint, fixed"),
         ({"warmup": "hot"}, r"warmup='hot': must be one of reserve, overlaunch, none"),

@@ -1,5 +1,6 @@
 """What is refused from verl's configuration, before Ray starts."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,32 @@ def _own(key: str, value: Any) -> str:
     return f"++trainer.v1.tailsieve.{key}={value}"
 
 
+def _emulated(block: str) -> str:
+    return f"++actor_rollout_ref.rollout.engine_kwargs.emulated={block}"
+
+
+EMULATED = (
+    "actor_rollout_ref.rollout.name=emulated",
+    "trainer.val_before_train=false",
+    "trainer.test_freq=-1",
+    "data.max_response_length=512",
+    _own("replay_workload", "{name:math,divisor:32}"),
+)
+
+
+def test_emulated_replicas_are_as_many_as_their_own_setting_says() -> None:
+    config = _config(*EMULATED, _emulated("{replicas:20}"))
+    check_config(config)
+    assert setup_of(config).replicas == 20
+
+
+def test_a_profile_of_another_model_is_named_in_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "other.json"
+    save_profile(replace(model_of_curve([1, 8], [0.01, 0.02]), model="other-7b"), path)
+    check_config(_config(_own("decode_model", f"{{source:file,path:{path}}}")))
+    assert "a profile of other-7b, the model is" in caplog.text
+
+
 def test_verls_own_defaults_with_one_override_are_accepted() -> None:
     config = _config("trainer.v1.trainer_mode=tailsieve")
     settings = check_config(config)
@@ -58,6 +85,17 @@ def test_verls_own_defaults_with_one_override_are_accepted() -> None:
             r"train_batch_size=32768: .* holds 16384, 64 of them kept for control",
         ),
         (["trainer.use_v1=false"], r"trainer.use_v1=False"),
+        ([_own("replay_workload", "{name:novel}")], r"replay_workload.name='novel': must be one of math"),
+        (
+            [_own("replay_workload", "{name:math,divisor:4}"), "data.max_response_length=4095"],
+            r"max_response_length=4095: workload math has responses of 4096 tokens",
+        ),
+        ([*EMULATED[:-1]], r"replay_lengths=None: emulated engines have no model"),
+        ([*EMULATED, "trainer.test_freq=5"], r"test_freq=5: emulated engines cannot validate: set it to -1"),
+        ([*EMULATED, _emulated("{replicas:0}")], r"engine_kwargs.emulated.replicas=0: must be 1 or more"),
+        ([*EMULATED, _emulated("{time_scale:0}")], r"emulated.time_scale=0.0: must be a positive number"),
+        ([*EMULATED, _emulated("{profile:h900}")], r"emulated.profile='h900': must be a decode profile's file, or one"),
+        ([*EMULATED, _emulated("{speed:9}")], r"emulated.speed=9: no such key; known keys are replicas"),
         (
             ["trainer.device=cpu", _own("sampling", "{seed:1}"), "actor_rollout_ref.rollout.max_num_batched_tokens=64"],
             r"max_num_batched_tokens=64: on CPU engines trainer.v1.tailsieve.sampling.seed needs",

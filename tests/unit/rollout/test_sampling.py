@@ -19,7 +19,7 @@ def test_nothing_is_added_by_default() -> None:
 
 
 def test_validation_takes_all_but_the_seed_and_forced_lengths() -> None:
-    params = request_params(BASE, PAPER, step=3, row=ROW, session=0, replay_lengths="lengths", validate=True)
+    params = request_params(BASE, PAPER, step=3, row=ROW, session=0, length=9, validate=True)
     assert params["presence_penalty"] == 1.5 and params["stop"] == ["<END>"]
     assert "seed" not in params and "max_tokens" not in params
 
@@ -37,6 +37,6 @@ def test_another_run_seed_gives_other_request_seeds() -> None:
 
 
 def test_a_replayed_length_is_forced_for_each_session() -> None:
-    params = request_params(BASE, PAPER, step=3, row=ROW, session=1, replay_lengths="lengths")
+    params = request_params(BASE, PAPER, step=3, row=ROW, session=1, length=9)
     assert (params["max_tokens"], params["min_tokens"], params["ignore_eos"]) == (9, 9, True)
     assert "stop" not in params
