@@ -24,7 +24,6 @@ from tailsieve_rl.hydra_app import run_app
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.routing.policies.named import BASELINE
 from tailsieve_rl.simulation.profiles import profile, replicas
-from tailsieve_rl.simulation.workloads import WORKLOADS, Coarse
 
 HELP = """\
 usage: tailsieve bench --config-name RECIPE [KEY=VALUE ...]
@@ -71,7 +70,7 @@ def _cell(
     config: DictConfig, bench: BenchSettings, compared: RolloutOnlySettings, model: str, workload: str, out: Path
 ) -> dict[str, Any]:
     setup = _setup(config, bench, model)
-    lengths = Coarse(WORKLOADS[workload](bench.seed, setup.responses), bench.divisor)
+    lengths = bench.lengths(workload, setup.responses)
     prompts = setup.groups * (compared.last + 2)
     virtual: Rounds | None = None
     limits: dict[str, float | None] = {"best_static_s": None, "bound_s": None}
@@ -83,9 +82,9 @@ def _cell(
         assert virtual is not None
         rounds, beside = virtual, None
     else:
-        folder = out / f"{model}-{workload}"
+        folder = out / f"{model}-{lengths.name}"
         emulated = _emulated(bench, setup, model, virtual)
-        job = cell_config(config, bench, workload, lengths.cap, folder, emulated)
+        job = cell_config(config, bench, workload, lengths.cap // lengths.stretch, folder, emulated)
         _assets(job, folder, prompts)
         rounds, beside = run_cell(job, compared, folder), virtual
     return {
@@ -118,7 +117,7 @@ def _emulated(bench: BenchSettings, setup: Setup, model: str, virtual: Rounds | 
         "replicas": setup.replicas,
         "profile": model,
         "time_scale": bench.step_wall_s / step_s,
-        "stretch": bench.divisor,
+        "stretch": bench.stretch or bench.divisor,
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from tailsieve_rl.train import train
 
 
 def cell_config(
-    config: DictConfig, bench: BenchSettings, workload: str, cap: int, out: Path, emulated: Mapping[str, Any] | None
+    config: DictConfig, bench: BenchSettings, workload: str, longest: int, out: Path, emulated: Mapping[str, Any] | None
 ) -> DictConfig:
     """The job's configuration for one cell.
 
@@ -27,12 +26,11 @@ def cell_config(
         config: the user's.
         bench: the block `bench`.
         workload: its name.
-        cap: longest response of the workload, tokens.
+        longest: longest response, tokens of the job.
         out: folder of the cell.
         emulated: settings of emulated engines; None: real ones.
     """
     cell = config.copy()
-    longest = math.ceil(cap / bench.divisor)
     replay = {"name": workload, "seed": bench.seed, "divisor": bench.divisor}
     with open_dict(cell):
         cell.trainer.v1.trainer_mode = "tailsieve_rollout"

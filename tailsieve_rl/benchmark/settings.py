@@ -8,7 +8,7 @@ from typing import Any
 
 from tailsieve_rl.config.settings import SettingsError, build_block
 from tailsieve_rl.simulation.profiles import PROFILES
-from tailsieve_rl.simulation.workloads import WORKLOADS
+from tailsieve_rl.simulation.workloads import Coarse, named_workload
 
 BLOCK = "bench"
 BACKENDS = ("simulated", "emulated", "vllm")
@@ -24,9 +24,10 @@ class BenchSettings:
         backend: "simulated" (virtual time), "emulated" (the real job on emulated engines), "vllm" (real engines).
         models: decode profiles, one cell each; on real engines there is one model, and this is not read.
         replicas: R of simulated and emulated cells; None: as many as the paper has of the model on eight GPUs.
-        workloads: of response lengths, one cell each.
+        workloads: of response lengths, one cell each: names, or paths of traces (as `tailsieve analyze lengths` reads).
         seed: of the workloads.
-        divisor: tokens of the workload that one token of the job stands for; emulated engines take the time of all.
+        divisor: tokens of the workload that one token of the job stands for.
+        stretch: tokens that one of the job takes the time of, but on real engines; None: as many as it stands for.
         step_wall_s: emulated only; wall time that a step of the baseline should take, seconds.
         out: folder of results.json, bench.png and of each run's own result files.
     """
@@ -37,6 +38,7 @@ class BenchSettings:
     workloads: tuple[str, ...] = ("math_stepwise",)
     seed: int = 0
     divisor: int = 16
+    stretch: int | None = None
     step_wall_s: float = 4.0
     out: str = "outputs/bench"
 
@@ -44,15 +46,29 @@ class BenchSettings:
         _each_one_of("backend", (self.backend,), BACKENDS)
         if self.backend != "vllm":
             _each_one_of("models", self.models, PROFILES)
-        _each_one_of("workloads", self.workloads, tuple(WORKLOADS))
         if self.seed < 0:
             raise SettingsError(f"{BLOCK}.seed", self.seed, "must be 0 or more")
         if self.replicas is not None and self.replicas < 1:
             raise SettingsError(f"{BLOCK}.replicas", self.replicas, "must be 1 or more")
-        if self.divisor < 1:
-            raise SettingsError(f"{BLOCK}.divisor", self.divisor, "must be 1 or more")
+        for key in ("divisor", "stretch"):
+            if getattr(self, key) is not None and getattr(self, key) < 1:
+                raise SettingsError(f"{BLOCK}.{key}", getattr(self, key), "must be 1 or more")
         if not self.step_wall_s > 0:
             raise SettingsError(f"{BLOCK}.step_wall_s", self.step_wall_s, "must be a positive number of seconds")
+        for name in self.workloads:
+            self.lengths(name, responses=1)
+
+    def lengths(self, workload: str, responses: int) -> Coarse:
+        """A workload's lengths in tokens that take time.
+
+        Raises:
+            SettingsError: if there is no such workload or trace.
+        """
+        try:
+            fine = named_workload(workload, self.seed, responses)
+        except ValueError as error:
+            raise SettingsError(f"{BLOCK}.workloads", workload, str(error)) from None
+        return Coarse(fine, self.divisor, self.stretch or self.divisor)
 
 
 def read_bench(block: Mapping[str, Any] | None) -> BenchSettings:

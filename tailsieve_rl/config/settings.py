@@ -100,10 +100,10 @@ class SamplingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReplayWorkloadSettings:
-    """Response lengths forced by a workload of `tailsieve simulate`: regenerated responses have lengths of their own.
+    """Response lengths forced by a workload of the simulator: regenerated responses have lengths of their own.
 
     Attributes:
-        name: of the workload.
+        name: of the workload, or the path of a trace that it resamples (as `tailsieve analyze lengths` reads).
         seed: of its lengths.
         divisor: tokens of the workload that one token of the job stands for.
     """

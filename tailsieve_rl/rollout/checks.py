@@ -163,8 +163,7 @@ def _check_seeds_on_cpu(config: DictConfig, settings: Settings) -> None:
 def _check_replay(config: DictConfig, settings: Settings, setup: Setup) -> None:
     """Forced lengths must fit the model; an emulated engine has nothing else to go by."""
     if settings.replay_workload.name is not None:
-        workload = replayed_workload(settings.replay_workload, setup.responses)
-        longest = workload.cap // workload.divisor
+        longest = replayed_workload(settings.replay_workload, setup.responses).cap
         if longest > config.data.max_response_length:
             raise SettingsError(
                 "data.max_response_length",

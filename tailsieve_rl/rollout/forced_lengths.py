@@ -7,7 +7,7 @@ import numpy as np
 
 from tailsieve_rl.config.settings import BLOCK, ReplayWorkloadSettings, Settings, SettingsError
 from tailsieve_rl.rollout.prompt_stream import Prompt
-from tailsieve_rl.simulation.workloads import WORKLOADS, Coarse
+from tailsieve_rl.simulation.workloads import Coarse, named_workload
 
 Lengths = Mapping[str, list[int]]
 
@@ -18,15 +18,16 @@ def column_lengths(row: Mapping[str, Any], column: str) -> list[int]:
 
 
 def replayed_workload(settings: ReplayWorkloadSettings, responses: int) -> Coarse:
-    """The workload that is named, in tokens that are multiples of the divisor.
+    """The workload that is named, in the job's tokens.
 
     Raises:
-        SettingsError: if there is no such workload.
+        SettingsError: if there is no such workload or trace.
     """
-    if settings.name is None or settings.name not in WORKLOADS:
-        right = f"must be one of {', '.join(WORKLOADS)}"
-        raise SettingsError(f"{BLOCK}.replay_workload.name", settings.name, right)
-    return Coarse(WORKLOADS[settings.name](settings.seed, responses), settings.divisor)
+    assert settings.name is not None
+    try:
+        return Coarse(named_workload(settings.name, settings.seed, responses), settings.divisor)
+    except ValueError as error:
+        raise SettingsError(f"{BLOCK}.replay_workload.name", settings.name, str(error)) from None
 
 
 class ForcedLengths:
@@ -53,7 +54,7 @@ class ForcedLengths:
         if self._workload is None:
             return {prompt.uid: self._from_column(prompt) for prompt in prompts}
         positions = np.array([prompt.epoch * self._rows + prompt.index for prompt in prompts], np.int64)
-        tokens = self._workload.lengths(positions, np.array(attempts, np.int64), step) // self._workload.divisor
+        tokens = self._workload.lengths(positions, np.array(attempts, np.int64), step)
         return {prompt.uid: row for prompt, row in zip(prompts, tokens.tolist(), strict=True)}
 
     def _from_column(self, prompt: Prompt) -> list[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 
 from tailsieve_rl.simulation.workloads.coarse import Coarse
@@ -39,6 +40,20 @@ WORKLOADS: Mapping[str, Callable[[int, int], Workload]] = MappingProxyType(
 )
 """Name -> factory of (seed, responses). Of the step-wise ones every step is like step 0, as in the paper's 4.2."""
 
+
+def named_workload(name: str, seed: int, responses: int) -> Workload:
+    """A workload by its name, or the one of a trace file by its path (see `trace_workload`).
+
+    Raises:
+        ValueError: if it is neither, or the file cannot be used.
+    """
+    if name in WORKLOADS:
+        return WORKLOADS[name](seed, responses)
+    if not Path(name).is_file():
+        raise ValueError(f"must be a trace file, or one of {', '.join(WORKLOADS)}")
+    return trace_workload(name, seed, responses)
+
+
 __all__ = [
     "WORKLOADS",
     "Coarse",
@@ -55,6 +70,7 @@ __all__ = [
     "math_shrinking",
     "math_swinging",
     "math_workload",
+    "named_workload",
     "sky_t1",
     "tail_strength",
     "trace_workload",

@@ -12,15 +12,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Coarse:
-    """A `Workload` whose lengths are rounded to whole multiples of `divisor`, one at least.
+    """A `Workload` with lengths in a job's tokens, one at least, or in what the job's tokens take the time of.
 
     Attributes:
         workload: the fine one.
         divisor: its tokens that a token of the job stands for.
+        stretch: tokens that a token of the job takes the time of: 1 for the job's own lengths.
     """
 
     workload: Workload
     divisor: int
+    stretch: int = 1
 
     @property
     def name(self) -> str:
@@ -32,9 +34,9 @@ class Coarse:
 
     @property
     def cap(self) -> int:
-        return max(1, round(self.workload.cap / self.divisor)) * self.divisor
+        return max(1, round(self.workload.cap / self.divisor)) * self.stretch
 
     def lengths(self, prompts: Ints, attempts: Ints, step: int) -> Ints:
-        """(groups, n) tokens of the fine workload, multiples of `divisor`; see `Workload.lengths`."""
+        """(groups, n) tokens, multiples of `stretch`; see `Workload.lengths`."""
         lengths = self.workload.lengths(prompts, attempts, step)
-        return np.maximum(1, np.rint(lengths / self.divisor)).astype(np.int64) * self.divisor
+        return np.maximum(1, np.rint(lengths / self.divisor)).astype(np.int64) * self.stretch

@@ -85,7 +85,7 @@ def test_verls_own_defaults_with_one_override_are_accepted() -> None:
             r"train_batch_size=32768: .* holds 16384, 64 of them kept for control",
         ),
         (["trainer.use_v1=false"], r"trainer.use_v1=False"),
-        ([_own("replay_workload", "{name:novel}")], r"replay_workload.name='novel': must be one of math"),
+        ([_own("replay_workload", "{name:novel}")], r"replay_workload.name='novel': must be a trace file, or one"),
         (
             [_own("replay_workload", "{name:math,divisor:4}"), "data.max_response_length=4095"],
             r"max_response_length=4095: workload math has responses of 4096 tokens",
