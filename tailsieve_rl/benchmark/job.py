@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,7 +51,8 @@ def run_cell(cell: DictConfig, compared: RolloutOnlySettings, out: Path) -> Roun
     """Run the job and read the measured steps from its result files."""
     for run in compared.runs():
         shutil.rmtree(out / run.name, ignore_errors=True)
-    train(cell)
+    with contextlib.redirect_stdout(sys.stderr):  # what verl prints on its way; the results are ours
+        train(cell)
     rounds: dict[str, list[Round]] = {}
     for run in compared.runs():
         lines = [json.loads(line) for line in (out / run.name / "steps.jsonl").read_text().splitlines()]
