@@ -24,8 +24,11 @@ START_TIMEOUT_S = 1800.0
 STOP_TIMEOUT_S = 20.0
 POLL_S = 0.2
 TAIL_LINES, TAIL_WIDTH = 15, 240
+COMMAND = (sys.executable, "-m", "tailsieve_rl.engines.vllm.serve")
 ON_CPU = ("--dtype", "float32", "--enforce-eager", "--distributed-executor-backend", "uni")
 """What recipes/cpu gives the trainer's engine."""
+
+CPU_DRAFTS = "tailsieve_rl.engines.vllm.cpu_drafts.DraftExtension"
 
 
 def prepare() -> bool:
@@ -42,10 +45,10 @@ def arguments(settings: Settings, draft_depth: int, on_cpu: bool) -> list[str]:
     if on_cpu:
         found += ON_CPU
     if draft_depth:
-        found += [
-            "--speculative-config",
-            json.dumps({**(settings.speculative or {}), "num_speculative_tokens": draft_depth}),
-        ]
+        drafts = {**(settings.speculative or {}), "num_speculative_tokens": draft_depth}
+        found += ["--speculative-config", json.dumps(drafts)]
+        if on_cpu:
+            found += ["--worker-extension-cls", CPU_DRAFTS]
     return [*found, *settings.engine_arguments]
 
 
@@ -57,16 +60,7 @@ async def engine(serve: list[str]) -> AsyncIterator[Client]:
         EngineError: if the engine fails, with the end of its log; of anything in the block too.
     """
     port = _free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "tailsieve_rl.engines.vllm.serve",
-        *serve,
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
+    command = [*COMMAND, *serve, "--host", "127.0.0.1", "--port", str(port)]
     with tempfile.TemporaryFile() as log, _running(command, log) as child:
         async with Client(f"http://127.0.0.1:{port}") as client:
             try:
