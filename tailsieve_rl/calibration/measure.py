@@ -13,24 +13,24 @@ import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tailsieve_rl.calibration.client import Client, EngineError
+from tailsieve_rl.calibration.client import Client, Counters, EngineError
 from tailsieve_rl.calibration.settings import Prompt, Settings
 
 WARM_UP_TOKENS = 32
 TOKEN_IDS = range(3, 256)
 """Random prompts are made of these: every vocabulary has them, and the first few are often special."""
 TOGETHER = 0.85
-"""Least share of b that must decode in the mean step; less means that the engine does not take b at once."""
+"""Least share of b that must decode in the mean step at depth 0; less means that the engine does not take b at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One point: every repeat, in seconds per token of each request; and the requests in a mean step."""
+    """One point: every repeat, in seconds per token of each request; and the tokens of a mean step."""
 
     b: int
     draft_depth: int
     samples_s: tuple[float, ...]
-    mean_running: float
+    tokens_a_step: float
 
     @property
     def median_s(self) -> float:
@@ -50,36 +50,37 @@ async def curve(
     prompts = _prompts(settings)
     points = []
     for b in settings.batch_sizes:
-        await client.generate(model, list(itertools.islice(prompts, b)), min(WARM_UP_TOKENS, settings.tokens))
-        taken = [await _run(client, model, b, settings, draft_depth, prompts) for _ in range(settings.repeats)]
-        running = statistics.mean(run for _, run in taken)
-        points.append(Measured(b, draft_depth, tuple(tau for tau, _ in taken), running))
+        await _decode(client, model, list(itertools.islice(prompts, b)), min(WARM_UP_TOKENS, settings.tokens))
+        taus, a_step = [], []
+        for _ in range(settings.repeats):
+            done = await _decode(client, model, list(itertools.islice(prompts, b)), settings.tokens)
+            _check(done, b, settings.tokens, draft_depth)
+            taus.append(done.decode_s / (b * (settings.tokens - 1)))
+            a_step.append(done.tokens / done.steps)
+        points.append(Measured(b, draft_depth, tuple(taus), statistics.mean(a_step)))
         tell(str(points[-1]))
     return points
 
 
-async def _run(
-    client: Client, model: str, b: int, settings: Settings, draft_depth: int, prompts: Iterator[Prompt]
-) -> tuple[float, float]:
-    """Seconds per token, and requests in a mean step.
-
-    Raises:
-        EngineError: if the b requests did not decode at once, and alone.
-    """
+async def _decode(client: Client, model: str, prompts: list[Prompt], tokens: int) -> Counters:
+    """What the engine counted while it decoded these prompts."""
     before = await client.counters()
-    await client.generate(model, list(itertools.islice(prompts, b)), settings.tokens)
-    done = await client.counters(before, b) - before
-    if done.requests != b or done.tokens != b * settings.tokens:
+    await client.generate(model, prompts, tokens)
+    return await client.counters(before, len(prompts)) - before
+
+
+def _check(done: Counters, b: int, tokens: int, draft_depth: int) -> None:
+    """Raise EngineError if the b requests did not decode at once, and alone."""
+    if done.requests != b or done.tokens != b * tokens or done.steps < 1:
         raise EngineError(f"at b = {b} the engine had other requests too: it must be idle to be measured")
     if done.preemptions:
         raise EngineError(f"at b = {b} the engine preempted requests: it needs more KV cache, or smaller batches")
-    running = done.tokens / max(done.steps, 1)
+    running = done.tokens / done.steps
     if draft_depth == 0 and running < TOGETHER * b:
         raise EngineError(
             f"only {running:.1f} of b = {b} requests decoded at once: raise the engine's --max-num-seqs or KV cache, "
-            f"or --tokens = {settings.tokens} if that is short"
+            f"or --tokens = {tokens} if that is short"
         )
-    return done.decode_s / (b * (settings.tokens - 1)), running
 
 
 def _prompts(settings: Settings) -> Iterator[Prompt]:

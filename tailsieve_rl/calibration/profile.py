@@ -78,7 +78,7 @@ def _notes(settings: Settings, source: Source, points: Sequence[Measured], comma
                 "draft_depth": point.draft_depth,
                 "median_s": point.median_s,
                 "samples_s": list(point.samples_s),
-                "mean_running": round(point.mean_running, 2),
+                "tokens_a_step": round(point.tokens_a_step, 2),
             }
             for point in points
         ],
