@@ -15,8 +15,9 @@ from tailsieve_rl.calibration.settings import Settings
 SETTINGS = Settings("model", Path("p.json"), draft_depths=(0, 2), speculative={"method": "ngram"})
 ANSWERS = """
 import http.server, subprocess, sys
-DEAF = "import signal, time; signal.signal(2, signal.SIG_IGN); time.sleep(99)"
-child = subprocess.Popen([sys.executable, "-c", DEAF])
+DEAF = "import signal, time; signal.signal(2, signal.SIG_IGN); print(flush=True); time.sleep(99)"
+child = subprocess.Popen([sys.executable, "-c", DEAF], stdout=subprocess.PIPE)
+child.stdout.readline()
 class Healthy(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200); self.end_headers()
