@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -73,6 +74,27 @@ def _analyze_lengths(options: argparse.Namespace) -> int:
     return 0
 
 
+def _calibrate(options: argparse.Namespace) -> int:
+    from tailsieve_rl.calibration import command
+    from tailsieve_rl.calibration.client import EngineError
+    from tailsieve_rl.calibration.settings import CalibrateError
+
+    try:
+        command.calibrate(command.settings_of(options), options.command_line)
+    except CalibrateError as error:
+        print(f"tailsieve: error: {error}", file=sys.stderr)
+        return 2
+    except EngineError as error:
+        *log, line = str(error).splitlines()
+        print(*log, f"tailsieve: error: {line}", sep="\n", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("tailsieve: error: interrupted", file=sys.stderr)
+        return 130
+    print(options.out)
+    return 0
+
+
 HYDRA = {"train": _train, "bench": _bench}
 
 
@@ -139,7 +161,52 @@ def _parser() -> argparse.ArgumentParser:
     )
     lengths.add_argument("--out", metavar="DIR", help="folder for results.json")
     lengths.set_defaults(run=_analyze_lengths)
+
+    calibrate = commands.add_parser(
+        "calibrate",
+        help="measure seconds per token by batch size on a real engine",
+        description="Measure how long a token takes when b requests decode together, on an engine that is started for "
+        "it or on one that runs and is idle; write a decode profile.",
+        epilog="example: tailsieve calibrate --model outputs/demo/model --out outputs/profile.json -- --dtype float32",
+        usage="%(prog)s --model PATH --out FILE [options] [-- arguments of vllm serve]",
+    )
+    calibrate.add_argument("--model", required=True, metavar="PATH", help="its folder; with --url, its name there")
+    calibrate.add_argument("--out", required=True, metavar="FILE", help="the profile to write (JSON)")
+    calibrate.add_argument(
+        "--url", metavar="URL", help="measure this engine, http://host:port, instead of one to start"
+    )
+    calibrate.add_argument(
+        "--batch-sizes",
+        default="1,2,4,8,16,32,64,128",
+        metavar="B,B,...",
+        help="requests at once (default %(default)s)",
+    )
+    calibrate.add_argument("--tokens", type=int, default=256, metavar="N", help="a response (default %(default)s)")
+    calibrate.add_argument("--repeats", type=int, default=3, metavar="N", help="for each b (default %(default)s)")
+    calibrate.add_argument(
+        "--prompt-tokens", type=int, default=16, metavar="N", help="of random prompts (default %(default)s)"
+    )
+    calibrate.add_argument(
+        "--prompts", metavar="FILE", help="real prompts: .jsonl (text or token ids), or lines of text"
+    )
+    calibrate.add_argument("--speculative", metavar="JSON", help="vLLM's speculative configuration, without its depth")
+    calibrate.add_argument(
+        "--draft-depths", default="0", metavar="D,D,...", help="tokens drafted at once (default 0: none)"
+    )
+    calibrate.set_defaults(run=_calibrate)
     return parser
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    """The options; what `calibrate` is given after "--" is for another program, and argparse must not see it."""
+    given, after = arguments, []
+    if arguments[:1] == ["calibrate"] and "--" in arguments:
+        at = arguments.index("--")
+        given, after = arguments[:at], arguments[at + 1 :]
+    options = _parser().parse_args(given)
+    options.engine_arguments = after
+    options.command_line = shlex.join(["tailsieve", *arguments])
+    return options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -147,6 +214,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments and arguments[0] in HYDRA:  # Hydra reads the rest: argparse would trip over its options
         return HYDRA[arguments[0]](arguments[1:])
-    options = _parser().parse_args(arguments)
+    options = _parse(arguments)
     code: int = options.run(options)
     return code
