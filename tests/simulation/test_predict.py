@@ -32,6 +32,12 @@ def predicted(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> 
     return capsys.readouterr().out
 
 
+def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few steps, where it does not matter what they find."""
+    monkeypatch.setattr(prediction, "CONVERGE", 1)
+    monkeypatch.setattr(prediction, "MEASURED", 2)
+
+
 def test_a_heavy_tail_pays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = predicted(capsys, heavy_tailed(tmp_path), "--repeats", "4", "--out", str(tmp_path / "a" / "b"))
     assert "\nIt would pay: " in out
@@ -60,7 +66,7 @@ def test_one_replica_has_nothing_to_gain(tmp_path: Path, capsys: pytest.CaptureF
 def test_the_same_seed_predicts_the_same_and_another_one_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prediction, "MEASURED", 4)
+    shorten(monkeypatch)
     path = heavy_tailed(tmp_path)
     one, same, other = (predicted(capsys, path, "--seed", seed) for seed in ("3", "3", "4"))
     assert one == same != other
@@ -69,7 +75,7 @@ def test_the_same_seed_predicts_the_same_and_another_one_does_not(
 def test_a_spread_that_is_assumed_is_warned_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prediction, "MEASURED", 1)
+    shorten(monkeypatch)
     out = predicted(capsys, write(tmp_path / "t.csv", np.arange(10, 60)[:, None]))
     assert "warning   no prompt has a second response: a spread of 0.35" in out
     assert "n = 8 responses (as in the paper: the file has one)" in out
@@ -81,7 +87,7 @@ def test_a_run_says_itself_how_large_a_step_is_and_a_profile_may_be_a_file(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr(prediction, "MEASURED", 1)
+    shorten(monkeypatch)
     step, prompt, session = (axis.ravel() for axis in np.indices((3, 6, 2)))
     columns = {"step": step, "prompt_index": 6 * step + prompt, "status": ["consumed"] * 36, "tokens": 10 + session}
     pq.write_table(pa.table(columns), tmp_path / "requests.parquet")
