@@ -52,7 +52,6 @@ def run(
         if value is not None and value < least:
             raise PredictError(f"{key} {value} must be {least} or more")
     model = _model(profile_name)
-    path = None if out is None else _results_file(out)
     try:
         source = Source(read_measured(file, tokenizer))
     except TraceError as error:
@@ -60,6 +59,7 @@ def run(
     if source.prompts < 2:
         raise PredictError(f"{file} has one prompt at a checkpoint; it takes two or more to tell long ones from others")
     setup, origins = _setup(source, file, replicas, groups, responses)
+    path = None if out is None else _results_file(out)
     found = predict(source, model, setup, range(seed, seed + repeats), _progress())
     print(report(source, profile_name, model, setup, origins, repeats, found))
     if path is None:
@@ -183,7 +183,7 @@ def _results_file(out: str) -> Path:
 
 
 def _progress() -> Callable[[str], None]:
-    """A line that is overwritten; nothing where nobody watches."""
+    """A line that the next one, or the report, overwrites; nothing where nobody watches."""
     if not sys.stderr.isatty():
         return lambda line: None
-    return lambda line: print(f"\r{line} ", end="", file=sys.stderr, flush=True)
+    return lambda line: print(f"{line}\r", end="", file=sys.stderr, flush=True)

@@ -41,8 +41,8 @@ def test_a_response_is_as_long_as_its_text_and_its_end(tmp_path, tokenizer):
 def test_outputs_of_one_response_add_up(tmp_path, tokenizer):
     lines = [
         line("a", "12", 1, "f0_0_0"),
-        line("a and more", "345", 1, "f0_0_1"),
         line("a", "1", 1, "f0_1_0"),
+        line("a and more", "345", 1, "f0_0_1"),
     ]
     table = read_dumps(write(tmp_path / "1.jsonl", *lines), tokenizer)
     assert table.tokens.tolist() == [5 + 2 * END, 1 + END]
