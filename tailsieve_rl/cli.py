@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tailsieve_rl import __version__
 
@@ -67,8 +67,29 @@ def _analyze_lengths(options: argparse.Namespace) -> int:
     from tailsieve_rl.simulation import analyze
 
     try:
-        analyze.lengths(options.file, options.out)
+        analyze.lengths(options.file, options.out, options.tokenizer)
     except analyze.AnalyzeError as error:
+        print(f"tailsieve: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _predict(options: argparse.Namespace) -> int:
+    from tailsieve_rl.simulation import predict
+
+    try:
+        predict.run(
+            options.file,
+            options.profile,
+            options.replicas,
+            options.groups,
+            options.responses,
+            options.seed,
+            predict.REPEATS if options.repeats is None else options.repeats,
+            options.tokenizer,
+            options.out,
+        )
+    except predict.PredictError as error:
         print(f"tailsieve: error: {error}", file=sys.stderr)
         return 2
     return 0
@@ -140,6 +161,24 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument("--list", action="store_true", help="describe the experiments")
     simulate.set_defaults(run=_simulate)
 
+    predict = commands.add_parser(
+        "predict",
+        help="what TailSieve would gain on a job's response lengths, without running it",
+        description="Replay a job's response lengths in virtual time under uniform routing, verl's own rule and "
+        "TailSieve, and say whether TailSieve would pay.",
+        epilog="example: tailsieve predict outputs/rollouts --tokenizer MODEL --profile qwen3-4b --replicas 8",
+    )
+    predict.add_argument("--profile", required=True, metavar="NAME|PATH", help="decode profile: a name, or a file")
+    predict.add_argument("--replicas", required=True, type=int, metavar="R", help="rollout replicas")
+    predict.add_argument("--groups", type=int, metavar="N", help="prompts of a step (default: as in the file)")
+    predict.add_argument("--responses", type=int, metavar="n", help="responses of a prompt (default: as in the file)")
+    predict.add_argument("--seed", type=int, default=0, help="of the first repeat (default 0)")
+    predict.add_argument("--repeats", type=int, help="samples of the file's prompts, 2 or more (default 20)")
+    _add_lengths_file(predict)
+    predict.set_defaults(run=_predict)
+
+    _add_calibrate(commands)
+
     analyze = commands.add_parser(
         "analyze",
         help="what is in measured response lengths",
@@ -153,15 +192,24 @@ def _parser() -> argparse.ArgumentParser:
         description="The paper's Appendix B: quantiles, whether long prompts stay long, where the variance comes from.",
         epilog="example: tailsieve analyze lengths lengths.csv --out outputs/lengths",
     )
-    lengths.add_argument(
+    _add_lengths_file(lengths)
+    lengths.set_defaults(run=_analyze_lengths)
+    return parser
+
+
+def _add_lengths_file(parser: argparse.ArgumentParser) -> None:
+    """The options of a command that reads measured lengths."""
+    parser.add_argument(
         "file",
         metavar="FILE",
         help="CSV with a row a response (columns prompt_id, response_tokens and, optionally, checkpoint), "
-        "or a run's requests.parquet",
+        "a run's requests.parquet, or verl's rollout dumps (the folder trainer.rollout_data_dir, or one .jsonl)",
     )
-    lengths.add_argument("--out", metavar="DIR", help="folder for results.json")
-    lengths.set_defaults(run=_analyze_lengths)
+    parser.add_argument("--tokenizer", metavar="PATH", help="the model's folder: counts the tokens of rollout dumps")
+    parser.add_argument("--out", metavar="DIR", help="folder for results.json")
 
+
+def _add_calibrate(commands: Any) -> None:
     calibrate = commands.add_parser(
         "calibrate",
         help="measure seconds per token by batch size on a real engine",
@@ -194,7 +242,6 @@ def _parser() -> argparse.ArgumentParser:
         "--draft-depths", default="0", metavar="D,D,...", help="tokens drafted at once (default 0: none)"
     )
     calibrate.set_defaults(run=_calibrate)
-    return parser
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

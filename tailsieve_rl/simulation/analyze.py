@@ -5,21 +5,22 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tailsieve_rl.simulation.analysis import LEAST_PROMPTS, LengthAnalysis, Ranking, analyze_lengths
-from tailsieve_rl.simulation.length_table import TraceError, read_lengths
+from tailsieve_rl.simulation.length_table import TraceError
+from tailsieve_rl.simulation.rollout_dumps import read_measured
 
 
 class AnalyzeError(ValueError):
     """What was asked for cannot be done; one line for the user."""
 
 
-def lengths(file: str, out: str | None = None) -> None:
+def lengths(file: str, out: str | None = None, tokenizer: str | None = None) -> None:
     """Print the analysis of a file of lengths and, with a folder, write it to `<out>/results.json`.
 
     Raises:
         AnalyzeError: if the file cannot be used or the folder cannot be written.
     """
     try:
-        table = read_lengths(file)
+        table = read_measured(file, tokenizer)
     except TraceError as error:
         raise AnalyzeError(str(error)) from None
     analysis = analyze_lengths(table)

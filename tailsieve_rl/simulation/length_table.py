@@ -1,9 +1,11 @@
 """Measured response lengths from a file: a CSV table with a row a response, or a run's requests.parquet."""
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mode
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ class LengthTable:
         checkpoints: names of the checkpoints, in numerical order where they are numbers; one "" without the column. Of
             a run they are visits: "1" is the first step in which a prompt was trained on, "2" the next, an epoch later.
         source: the file.
+        groups: N, the number of prompts that most steps of a run have; None if the file is not of a run.
     """
 
     prompt: Ints
@@ -42,6 +45,7 @@ class LengthTable:
     tokens: Ints
     checkpoints: tuple[str, ...]
     source: str
+    groups: int | None = None
 
     @property
     def prompts(self) -> int:
@@ -66,19 +70,32 @@ def read_lengths(path: str | Path) -> LengthTable:
     prompt = _column(columns, PROMPT_COLUMNS, file)
     tokens = _column(columns, TOKEN_COLUMNS, file)
     checkpoint = next((columns[name] for name in CHECKPOINT_COLUMNS if name in columns), [""] * len(tokens))
-    if "status" in columns:
-        checkpoint = _visits(prompt, checkpoint)
     if not tokens:
         raise TraceError(f"{file} has no rows")
+    lengths = [_length(value, f"{file}, {line}") for value, line in zip(tokens, lines, strict=True)]
+    make = run_table if "status" in columns else _table
+    return make(prompt, checkpoint, lengths, str(file))
+
+
+def run_table(prompt: Sequence[Any], step: Sequence[Any], tokens: Sequence[int], source: str) -> LengthTable:
+    """The table of a run's consumed responses: (rows,) prompts, steps and lengths."""
+    drawn = Counter(at for at, _ in set(zip(step, prompt, strict=True)))
+    return _table(prompt, _visits(prompt, step), tokens, source, groups=mode(drawn.values()))
+
+
+def _table(
+    prompt: Sequence[Any], checkpoint: Sequence[Any], tokens: Sequence[int], source: str, groups: int | None = None
+) -> LengthTable:
     names = tuple(sorted(dict.fromkeys(map(str, checkpoint)), key=_numerical))
     place = {name: i for i, name in enumerate(names)}
     number: dict[Any, int] = {}
     return LengthTable(
         prompt=np.array([number.setdefault(value, len(number)) for value in prompt], np.int64),
         checkpoint=np.array([place[str(value)] for value in checkpoint], np.int64),
-        tokens=np.array([_length(v, f"{file}, {line}") for v, line in zip(tokens, lines, strict=True)], np.int64),
+        tokens=np.array(tokens, np.int64),
         checkpoints=names,
-        source=str(file),
+        source=source,
+        groups=groups,
     )
 
 

@@ -68,7 +68,7 @@ def test_help_imports_nothing_heavy():
     assert done.stderr.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["doctor"], ["compare"], ["calibrate"]])
+@pytest.mark.parametrize("command", [[], ["train"], ["bench"], ["doctor"], ["compare"], ["calibrate"], ["predict"]])
 def test_every_help_has_an_example(capsys, command):
     code, out, _ = run(capsys, *command, "--help")
     assert code == 0
