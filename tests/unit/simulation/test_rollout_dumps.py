@@ -43,9 +43,10 @@ def test_outputs_of_one_response_add_up(tmp_path, tokenizer):
         line("a", "12", 1, "f0_0_0"),
         line("a", "1", 1, "f0_1_0"),
         line("a and more", "345", 1, "f0_0_1"),
+        line("a", "123456", 2, "f1_0_0"),
     ]
     table = read_dumps(write(tmp_path / "1.jsonl", *lines), tokenizer)
-    assert table.tokens.tolist() == [5 + 2 * END, 1 + END]
+    assert table.tokens.tolist() == [5 + 2 * END, 1 + END, 6 + END]
     assert table.prompts == 1, "an output's input does not make a prompt of its own"
 
 
