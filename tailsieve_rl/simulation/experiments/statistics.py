@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Two-sided 95 % quantiles of Student's t for 1 to 12 degrees of freedom; the 13th, 2.16, is taken for all above.
+# Two-sided 95 % quantiles of Student's t for 1 to 19 degrees of freedom; the last is taken for all above.
 _T95 = (
     12.71,
     4.30,
@@ -51,7 +51,7 @@ def mean_of(repeats: ArrayLike) -> Mean:
     if len(values) < 2:
         return Mean(centre, centre, centre)
     free = len(values) - 1
-    reach = (_T95[free - 1] if free <= len(_T95) else 2.16) * float(values.std(ddof=1)) / sqrt(len(values))
+    reach = (_T95[min(free, len(_T95)) - 1]) * float(values.std(ddof=1)) / sqrt(len(values))
     return Mean(centre, centre - reach, centre + reach)
 
 
