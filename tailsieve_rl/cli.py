@@ -74,6 +74,17 @@ def _analyze_lengths(options: argparse.Namespace) -> int:
     return 0
 
 
+def _analyze_decode(options: argparse.Namespace) -> int:
+    from tailsieve_rl.simulation import analyze, analyze_decode
+
+    try:
+        analyze_decode.decode(options.file, options.profile, options.out)
+    except analyze.AnalyzeError as error:
+        print(f"tailsieve: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
 def _predict(options: argparse.Namespace) -> int:
     from tailsieve_rl.simulation import predict
 
@@ -181,8 +192,8 @@ def _parser() -> argparse.ArgumentParser:
 
     analyze = commands.add_parser(
         "analyze",
-        help="what is in measured response lengths",
-        description="Measure what a policy can count on in a file of response lengths.",
+        help="what is in a run's response lengths and times",
+        description="Measure what a policy can count on.",
         epilog="example: tailsieve analyze lengths outputs/quickstart/tailsieve/requests.parquet",
     )
     subjects = analyze.add_subparsers(title="subjects", dest="subject", required=True, metavar="SUBJECT")
@@ -194,6 +205,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_lengths_file(lengths)
     lengths.set_defaults(run=_analyze_lengths)
+    decode = subjects.add_parser(
+        "decode",
+        help="seconds per token by batch size, as a run's requests show it",
+        description="Estimate tau(b) from a run, as the controllers do, and set it beside a decode profile.",
+        epilog="example: tailsieve analyze decode outputs/quickstart/tailsieve/requests.parquet",
+    )
+    decode.add_argument("file", metavar="FILE", help="a run's requests.parquet")
+    decode.add_argument("--profile", metavar="PATH", help="compare with this profile")
+    decode.add_argument("--out", metavar="PATH", help="write the estimate as a profile")
+    decode.set_defaults(run=_analyze_decode)
     return parser
 
 

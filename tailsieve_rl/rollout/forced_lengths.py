@@ -38,29 +38,32 @@ class ForcedLengths:
     Args:
         settings: the trainer mode's settings; they replay lengths.
         responses: n.
-        rows: prompts of the data set.
+        dataset: prompts by row; all their lengths in a data column are checked at once.
+        longest: response that the model may give, tokens.
+
+    Raises:
+        SettingsError: if a row of the data column has fewer than n lengths, or one that is not 1 to `longest`.
     """
 
-    def __init__(self, settings: Settings, responses: int, rows: int):
-        self._column, self._responses, self._rows = settings.replay_lengths, responses, rows
+    def __init__(self, settings: Settings, responses: int, dataset: Sequence[Mapping[str, Any]], longest: int):
+        self._column, self._responses, self._rows = settings.replay_lengths, responses, len(dataset)
+        if self._column is not None:
+            _check_column(self._column, dataset, responses, longest)
         self._workload = None if self._column else replayed_workload(settings.replay_workload, responses)
 
     def of(self, prompts: Sequence[Prompt], attempts: Sequence[int], step: int) -> Lengths:
-        """uid -> tokens of each of its n responses.
-
-        Raises:
-            SettingsError: if a row of the data column has fewer than n lengths, or one below 1.
-        """
+        """uid -> tokens of each of its n responses."""
         if self._workload is None:
-            return {prompt.uid: self._from_column(prompt) for prompt in prompts}
+            assert self._column is not None
+            return {prompt.uid: column_lengths(prompt.row, self._column)[: self._responses] for prompt in prompts}
         positions = np.array([prompt.epoch * self._rows + prompt.index for prompt in prompts], np.int64)
         tokens = self._workload.lengths(positions, np.array(attempts, np.int64), step)
         return {prompt.uid: row for prompt, row in zip(prompts, tokens.tolist(), strict=True)}
 
-    def _from_column(self, prompt: Prompt) -> list[int]:
-        assert self._column is not None
-        lengths = column_lengths(prompt.row, self._column)
-        if len(lengths) < self._responses or min(lengths) < 1:
-            right = f"row {prompt.index} must have {self._responses} lengths of 1 token or more, not {lengths}"
-            raise SettingsError(f"{BLOCK}.replay_lengths", self._column, right)
-        return lengths[: self._responses]
+
+def _check_column(column: str, dataset: Sequence[Mapping[str, Any]], responses: int, longest: int) -> None:
+    for index in range(len(dataset)):
+        lengths = column_lengths(dataset[index], column)
+        if len(lengths) < responses or not all(1 <= length <= longest for length in lengths):
+            right = f"row {index} must have {responses} lengths of 1 to {longest} tokens, not {lengths}"
+            raise SettingsError(f"{BLOCK}.replay_lengths", column, right)

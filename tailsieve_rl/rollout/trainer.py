@@ -88,7 +88,9 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         columns = list(self.train_dataset[0]) if len(self.train_dataset) else []
         check_data(self.settings, self.setup, columns, len(self.train_dataset), self._reserve())
         if self.settings.replays:
-            self._forced_lengths = ForcedLengths(self.settings, self.setup.responses, len(self.train_dataset))
+            self._forced_lengths = ForcedLengths(
+                self.settings, self.setup.responses, self.train_dataset, self.config.data.max_response_length
+            )
         self.train_dataloader = self._prompt_stream()
         self.steps_per_epoch = self.train_dataloader.epoch_prompts // self.setup.groups
         if self.config.trainer.total_training_steps is None:
