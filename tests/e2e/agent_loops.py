@@ -1,6 +1,7 @@
 """Agent loops that meet with accidents, and one with a slow tool."""
 
 import asyncio
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
 from verl.experimental.agent_loop.tool_parser import FunctionCall, ToolParser
 
 from tailsieve_rl.rollout.context import RESPONSE, ResponseContext
+from tailsieve_rl.rollout.errors import GroupClosed
 
 SLOW_TOOL_S = 6.0
 
@@ -45,8 +47,35 @@ class AlwaysCallsTheTool(ToolParser):
         return "", [FunctionCall(name="note", arguments='{"text": "it"}')]
 
 
+class _Watched:
+    """A client whose calls leave a line each in the test's folder: whose they were, and where they ran."""
+
+    def __init__(self, client: Any):
+        self._client = client
+
+    async def generate(self, *args: Any, **kwargs: Any) -> Any:
+        response = RESPONSE.get()
+        assert isinstance(response, ResponseContext)
+        call = {"uid": response.uid, "session": response.session, "attempt": response.attempt}
+        try:
+            output = await self._client.generate(*args, **kwargs)
+        except GroupClosed:
+            self._note({**call, "closed": True})
+            raise
+        self._note({**call, "closed": False, "replica": output.extra_fields["tailsieve_replica"]})
+        return output
+
+    def _note(self, call: dict[str, Any]) -> None:
+        with open(Path(os.environ["TAILSIEVE_TEST_DIR"], "calls.jsonl"), "a") as file:
+            file.write(json.dumps(call) + "\n")
+
+
 class SlowToolAgentLoop(ToolAgentLoop):
     """verl's tool loop; at a group's first attempt one prompt in eight waits long for its tool."""
+
+    async def run(self, *args: Any, **kwargs: Any) -> Any:
+        self.server_manager = _Watched(self.server_manager)
+        return await super().run(*args, **kwargs)
 
     async def _call_tool(self, *args: Any, **kwargs: Any) -> Any:
         response = RESPONSE.get()

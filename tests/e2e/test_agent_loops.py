@@ -1,5 +1,6 @@
 """Custom and multi-turn agent loops, failing responses and dying replicas, in real jobs."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -74,3 +75,26 @@ def test_a_group_that_waits_for_its_tool_at_the_cutoff_is_regenerated(multi_turn
     tail = {row["uid"] for row in multi_turn.requests if row["step"] == 2 and row["pool"] == "tail"}
     left = {row["uid"] for row in multi_turn.requests if row["step"] == 1 and row["status"] == "aborted"}
     assert tail == left and tail
+
+
+def test_all_turns_of_a_response_run_on_one_replica(multi_turn: Job) -> None:
+    replicas: dict[tuple, list[int]] = {}
+    for call in _calls(multi_turn):
+        if not call["closed"]:
+            replicas.setdefault((call["uid"], call["session"], call["attempt"]), []).append(call["replica"])
+    several = [found for found in replicas.values() if len(found) > 1]
+    assert len(several) >= 2 * 8 * 2 and all(len(set(found)) == 1 for found in several)
+
+
+def test_a_call_that_comes_after_the_cutoff_is_refused(multi_turn: Job) -> None:
+    """Of a prompt whose tool is slow, the turn after the tool: the group has been left over by then."""
+    calls = _calls(multi_turn)
+    slow = [call for call in calls if call["closed"] and int(call["uid"].split("-")[1]) % 8 == 0]
+    began = {(c["uid"], c["session"]) for c in calls if not c["closed"] and c["attempt"] == 1}
+    again = {row["uid"] for row in multi_turn.requests if row["attempt"] == 2}
+    late = {call["uid"] for call in slow if (call["uid"], call["session"]) in began}
+    assert late and late <= again
+
+
+def _calls(job: Job) -> list[dict]:
+    return [json.loads(line) for line in (job.out / "calls.jsonl").read_text().splitlines()]
