@@ -11,7 +11,8 @@ from tailsieve_rl.routing.control import Controller, Hierarchical, Joint
 from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.policies import Setup, TwoPool, Uniform, default_allocation
 from tailsieve_rl.simulation.experiments import Options, Results
-from tailsieve_rl.simulation.experiments.cells import RESPONSES, best_static, measure, static_step_s
+from tailsieve_rl.simulation.experiments.cells import RESPONSES, measure
+from tailsieve_rl.simulation.experiments.static import best_static, static_step_s
 from tailsieve_rl.simulation.experiments.statistics import mean_of
 from tailsieve_rl.simulation.figures import COLOURS, figure
 from tailsieve_rl.simulation.profiles import profile, replicas

@@ -9,7 +9,8 @@ import numpy as np
 from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.policies import RoutingPolicy, Setup, TwoPool
-from tailsieve_rl.simulation.experiments.cells import RESPONSES, Measured, best_static, measure
+from tailsieve_rl.simulation.experiments.cells import RESPONSES, Measured, measure
+from tailsieve_rl.simulation.experiments.static import best_static
 from tailsieve_rl.simulation.experiments.statistics import speedup
 from tailsieve_rl.simulation.profiles import profile, replicas
 from tailsieve_rl.simulation.workloads import Workload, code_workload, math_workload
