@@ -42,7 +42,7 @@ def streams() -> list[Workload]:
 
 @pytest.fixture(scope="module")
 def best(streams: list[Workload]) -> Allocation:
-    return best_static(SETUP, streams, MODEL, 20)[0]
+    return best_static(SETUP, streams, MODEL, 20)
 
 
 def test_the_joint_controller_is_near_the_best_static_pair_from_any_start(

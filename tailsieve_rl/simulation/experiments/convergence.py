@@ -75,7 +75,7 @@ def controller(name: str, start: Allocation, model: DecodeModel, outer: bool) ->
 def _setting(name: str, seeds: range) -> dict[str, Any]:
     setup, model = Setup(GROUPS, RESPONSES, replicas(name)), profile(name)
     streams = [code_workload(seed, RESPONSES, evolving=False) for seed in seeds]
-    best, _ = best_static(setup, streams[:4], model, STEPS)
+    best = best_static(setup, streams, model, STEPS)
     best_s = static_step_s(best, setup, streams, model, STEPS)
     steady_s = static_step_s(best, setup, streams, model, STEPS - SETTLED, converge=SETTLED)
     runs = []
