@@ -166,17 +166,31 @@ def pool_times(lengths: ArrayLike, replicas: int, tau: ArrayLike, by_group: bool
     """
     given = _lengths(lengths)
     groups, responses = given.shape[-2:]
-    # Dealt out in turn, the k-th unit of a replica is number k * replicas + its own: reshaping does what `_finish` does
-    # for any assignment, without an index for each response.
     together = responses if by_group else 1
-    units = groups * responses // together
+    times = completion_times(_rows(given, replicas, together), tau)
+    back = times.reshape(*given.shape[:-2], replicas, -1, together).swapaxes(-3, -2)
+    dealt = back.reshape(*given.shape[:-2], -1, together)
+    return dealt[..., : groups * responses // together, :].reshape(given.shape).max(axis=-1)
+
+
+def pool_end(lengths: ArrayLike, replicas: int, tau: ArrayLike, by_group: bool = False) -> Floats:
+    """When the last group of a pool finishes, (...) seconds: the maximum of `pool_times`, in half of its time."""
+    rows = np.sort(_rows(_lengths(lengths), replicas, np.shape(lengths)[-1] if by_group else 1), axis=-1)
+    return np.cumsum(_interval_times(rows, tau), axis=-1)[..., -1].max(axis=-1)
+
+
+def _rows(given: Floats, replicas: int, together: int) -> Floats:
+    """(..., replicas, requests) lengths of each replica of a pool, padded with 0; `together` responses are a unit.
+
+    Dealt out in turn, the k-th unit of a replica is number k * replicas + its own: reshaping does what `_finish` does
+    for any assignment, without an index for each response.
+    """
+    lead, units = given.shape[:-2], given.shape[-2] * given.shape[-1] // together
     rounds = -(-units // replicas)
-    dealt = np.zeros((*given.shape[:-2], rounds * replicas, together))
-    dealt[..., :units, :] = given.reshape(*given.shape[:-2], units, together)
-    rows = dealt.reshape(*given.shape[:-2], rounds, replicas, together).swapaxes(-3, -2)
-    times = completion_times(rows.reshape(*given.shape[:-2], replicas, rounds * together), tau)
-    back = times.reshape(rows.shape).swapaxes(-3, -2).reshape(dealt.shape)
-    return back[..., :units, :].reshape(given.shape).max(axis=-1)
+    dealt = np.zeros((*lead, rounds * replicas, together))
+    dealt[..., :units, :] = given.reshape(*lead, units, together)
+    rows = dealt.reshape(*lead, rounds, replicas, together).swapaxes(-3, -2)
+    return rows.reshape(*lead, replicas, rounds * together)
 
 
 def _finish(given: Floats, places: NDArray[np.int64], tau: ArrayLike) -> Floats:
@@ -207,8 +221,10 @@ def _lengths(lengths: ArrayLike) -> Floats:
 
 def _interval_times(ascending: Floats, tau: ArrayLike) -> Floats:
     """Seconds of each interval between neighbouring lengths, in which all requests from here on run."""
-    running = np.arange(ascending.shape[-1], 0, -1)
-    return np.diff(ascending, axis=-1, prepend=0.0) * _reach(tau, ascending)[..., running]
+    lasts = ascending.copy()
+    lasts[..., 1:] -= ascending[..., :-1]
+    lasts *= _reach(tau, ascending)[..., :0:-1]
+    return lasts
 
 
 def _reach(tau: ArrayLike, lengths: Floats) -> Floats:

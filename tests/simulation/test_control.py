@@ -7,7 +7,8 @@ from tailsieve_rl.routing.allocation import UNIFORM, Allocation
 from tailsieve_rl.routing.control import Controller, Fixed, Hierarchical, Joint
 from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.policies import Setup, TwoPool, Uniform, default_allocation
-from tailsieve_rl.simulation.experiments.cells import best_static, measure, static_step_s
+from tailsieve_rl.simulation.experiments.cells import measure
+from tailsieve_rl.simulation.experiments.static import best_static, static_step_s
 from tailsieve_rl.simulation.profiles import profile
 from tailsieve_rl.simulation.run import SimulatedStep, Simulation
 from tailsieve_rl.simulation.workloads import WORKLOADS, Workload, code_workload, math_workload
@@ -41,7 +42,7 @@ def streams() -> list[Workload]:
 
 @pytest.fixture(scope="module")
 def best(streams: list[Workload]) -> Allocation:
-    return best_static(SETUP, streams, MODEL, 20)[0]
+    return best_static(SETUP, streams, MODEL, 20)
 
 
 def test_the_joint_controller_is_near_the_best_static_pair_from_any_start(

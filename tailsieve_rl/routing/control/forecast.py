@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.control.evidence import Ints
-from tailsieve_rl.routing.makespan import pool_times
+from tailsieve_rl.routing.makespan import pool_end, pool_times
 
 Floats = NDArray[np.float64]
 
@@ -68,11 +68,17 @@ def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> 
     guess = known * (means[chosen] - means.mean()) / (spread or 1.0)
     prompt = guess + (share * (1 - known)) ** 0.5 * rng.standard_normal(chosen.shape)
 
-    def generate() -> Ints:
-        noise = (1 - share) ** 0.5 * rng.standard_normal((*chosen.shape, n))
-        return np.interp(prompt[..., None] + noise, grid, quantiles).astype(np.int64)
+    noise = (1 - share) ** 0.5 * rng.standard_normal((2, *chosen.shape, n))
+    first, again = _interpolated(prompt[..., None] + noise, grid, quantiles).astype(np.int64)
+    return Draws(first, again)
 
-    return Draws(generate(), generate())
+
+def _interpolated(at: Floats, grid: Floats, values: Floats) -> Floats:
+    """What np.interp gives; thousands of places are found three times as fast in ascending order."""
+    order = np.argsort(at, axis=None)
+    found = np.empty(at.size)
+    found[order] = np.interp(at.ravel()[order], grid, values)
+    return found.reshape(at.shape)
 
 
 def _quantiles(lengths: Ints, probabilities: Floats) -> Floats:
@@ -96,10 +102,14 @@ def _prompt_share(values: NDArray[Any]) -> float:
 
 def _scores(lengths: Ints, quantiles: Floats, grid: Floats) -> Floats:
     """The normal score of each length; equal lengths, such as those at the cap, share the mean of theirs."""
-    first, last = np.searchsorted(quantiles, lengths, "left"), np.searchsorted(quantiles, lengths, "right")
+    order = np.argsort(lengths, axis=None)  # in ascending order they are found faster
+    ascending = lengths.ravel()[order]
+    first, last = np.searchsorted(quantiles, ascending, "left"), np.searchsorted(quantiles, ascending, "right")
     sums = np.concatenate([[0.0], np.cumsum(grid)])
     tied = (sums[last] - sums[first]) / np.maximum(last - first, 1)
-    return np.where(last > first, tied, grid[np.minimum(first, len(grid) - 1)])
+    scores = np.empty(lengths.size)
+    scores[order] = np.where(last > first, tied, grid[np.minimum(first, len(grid) - 1)])
+    return scores.reshape(lengths.shape)
 
 
 @lru_cache(maxsize=16)
@@ -153,9 +163,9 @@ class Forecast:
         key = (allocation.q, allocation.m)
         if key not in self._tail:
             last = self._bulk_times(allocation.m)[1][:, self.groups - allocation.q :]
-            lengths = np.take_along_axis(self.draws.again, last[:, :, None], axis=1)
+            lengths = self.draws.again[np.arange(len(last))[:, None], last]
             tau = self.tau if self.tail_tau is None else self.tail_tau
-            self._tail[key] = pool_times(lengths, allocation.m, tau, self.by_group).max(axis=-1)
+            self._tail[key] = pool_end(lengths, allocation.m, tau, self.by_group)
         return self._tail[key]
 
     def bulk_done(self, m: int, deadline_s: float) -> float:

@@ -74,10 +74,10 @@ def draw(results: Results, out: Path) -> list[Path]:
         components, length, concurrency = axes[0]
         _bars(components, results["components"])
         _lines(length, results["output_length"], "cap")
-        length.set(xlabel="cap, tokens (same tokens in all)", xticks=range(len(CAPS)), xticklabels=CAPS)
+        length.set_xlabel("cap, tokens (same tokens in all)")
         length.set_title("Output length")
         _lines(concurrency, results["concurrency"], "requests_a_replica")
-        concurrency.set(xlabel="requests a replica (R = 16 ... 2)")
+        concurrency.set_xlabel("requests a replica (R = 16 ... 2)")
         concurrency.set_title("Concurrency")
     return [path]
 
@@ -93,7 +93,7 @@ def _bars(panel: Any, cells: Sequence[Mapping[str, Any]]) -> None:
     panel.set_xlim(_limits([policy["speedup"] for cell in cells for policy in cell["policies"].values()]))
     panel.set(xlabel="speedup over uniform groups")
     panel.set_title("Components")
-    panel.legend(loc="lower right")
+    panel.legend(loc="lower right", borderaxespad=0.2)
 
 
 def _lines(panel: Any, cells: Sequence[Mapping[str, Any]], varied: str) -> None:
@@ -104,6 +104,7 @@ def _lines(panel: Any, cells: Sequence[Mapping[str, Any]], varied: str) -> None:
         panel.set_xticks(range(len(these)), [cell[varied] for cell in these])
     panel.axhline(1, color=COLOURS["uniform"])
     panel.set_ylim(_limits([cell["policies"]["tailsieve"]["speedup"] for cell in cells]))
+    panel.set_xlim(-0.3, len(panel.get_xticks()) - 0.7)
     panel.set(ylabel="TailSieve's speedup")
     panel.legend()
 

@@ -95,11 +95,15 @@ def draw(results: Results, out: Path) -> list[Path]:
 
 def _panel(panel: Any, cells: Sequence[Mapping[str, Any]]) -> None:
     at = np.arange(len(cells))
-    for key, shift, colour in (("least_loaded", -0.12, COLOURS["bulk"]), ("tailsieve", 0.0, COLOURS["tailsieve"])):
+    shown = (
+        ("least_loaded", "least loaded", -0.12, COLOURS["bulk"]),
+        ("tailsieve", "TailSieve", 0.0, COLOURS["tailsieve"]),
+    )
+    for key, label, shift, colour in shown:
         found = [cell["policies"][key] for cell in cells]
         value = np.array([policy["speedup"] for policy in found])
         reach = np.abs(np.array([policy["ci95"] for policy in found]).T - value)
-        panel.errorbar(at + shift, value, reach, marker="o", markersize=4, capsize=2, color=colour, label=key)
+        panel.errorbar(at + shift, value, reach, marker="o", markersize=4, capsize=2, color=colour, label=label)
     static = [cell["policies"]["uniform"]["step_s"] / cell["best_static_s"] for cell in cells]
     panel.plot(
         at + 0.12, static, "_", markersize=11, markeredgewidth=2, color=COLOURS["good"], label="best static (q, m)"

@@ -11,7 +11,8 @@ from tailsieve_rl.routing.control import Controller, Hierarchical, Joint
 from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.policies import Setup, TwoPool, Uniform, default_allocation
 from tailsieve_rl.simulation.experiments import Options, Results
-from tailsieve_rl.simulation.experiments.cells import RESPONSES, best_static, measure, static_step_s
+from tailsieve_rl.simulation.experiments.cells import RESPONSES, measure
+from tailsieve_rl.simulation.experiments.static import best_static, static_step_s
 from tailsieve_rl.simulation.experiments.statistics import mean_of
 from tailsieve_rl.simulation.figures import COLOURS, figure
 from tailsieve_rl.simulation.profiles import profile, replicas
@@ -74,7 +75,7 @@ def controller(name: str, start: Allocation, model: DecodeModel, outer: bool) ->
 def _setting(name: str, seeds: range) -> dict[str, Any]:
     setup, model = Setup(GROUPS, RESPONSES, replicas(name)), profile(name)
     streams = [code_workload(seed, RESPONSES, evolving=False) for seed in seeds]
-    best, _ = best_static(setup, streams[:4], model, STEPS)
+    best = best_static(setup, streams, model, STEPS)
     best_s = static_step_s(best, setup, streams, model, STEPS)
     steady_s = static_step_s(best, setup, streams, model, STEPS - SETTLED, converge=SETTLED)
     runs = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tailsieve_rl.routing.makespan import pool_times, round_robin
+from tailsieve_rl.routing.makespan import pool_end, pool_times, round_robin
 from tailsieve_rl.routing.proxy import TailProxy, tail_proxy
 from tailsieve_rl.simulation.workloads import Workload
 
@@ -65,7 +65,7 @@ class BulkRun:
     def tail_s(self, q: int, m: int, tau: Floats) -> Floats:
         """(steps,) when the groups left over are through in the next step, on m replicas."""
         lengths = np.take_along_axis(self.pools.again, self.left(q)[..., None], axis=1)
-        return pool_times(lengths, m, tau).max(axis=-1)
+        return pool_end(lengths, m, tau)
 
     def step_s(self, q: int, m: int, tau: Floats) -> Floats:
         """(steps - 1,) makespans of the second step and those after it."""

@@ -9,7 +9,8 @@ import numpy as np
 from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.policies import RoutingPolicy, Setup, TwoPool
-from tailsieve_rl.simulation.experiments.cells import RESPONSES, Measured, best_static, measure
+from tailsieve_rl.simulation.experiments.cells import RESPONSES, Measured, measure
+from tailsieve_rl.simulation.experiments.static import best_static
 from tailsieve_rl.simulation.experiments.statistics import speedup
 from tailsieve_rl.simulation.profiles import profile, replicas
 from tailsieve_rl.simulation.workloads import Workload, code_workload, math_workload
@@ -19,8 +20,6 @@ Policies = Callable[[Setup, DecodeModel], Mapping[str, RoutingPolicy]]
 CONVERGE = 16
 """Steps before the measured ones: q moves by N / 32 every second step, from N / 16 to N / 4 in twelve."""
 MEASURED = 12
-STATIC_STREAMS, STATIC_GROUPS = 4, 512
-"""Streams, and groups on each, that the best static pair is chosen on before it runs on all: the grid costs most."""
 
 FACTORIES: Mapping[str, Callable[..., Workload]] = MappingProxyType({"math": math_workload, "code": code_workload})
 
@@ -41,7 +40,7 @@ def measure_cell(name: str, workload: str, groups: int, seeds: range, policies: 
         key: [measure(policy, setup, stream, model, CONVERGE, MEASURED) for stream in streams]
         for key, policy in policies(setup, model).items()
     }
-    static, _ = best_static(setup, streams[:STATIC_STREAMS], model, max(2, STATIC_GROUPS // groups))
+    static = best_static(setup, streams, model, MEASURED, CONVERGE)
     best = [measure(TwoPool(Fixed(static)), setup, stream, model, CONVERGE, MEASURED).step_s for stream in streams]
     baseline_s = [measured.step_s for measured in runs["uniform"]]
     return {

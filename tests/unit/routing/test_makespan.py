@@ -12,6 +12,8 @@ from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.makespan import (
     completion_times,
     cutoff_time,
+    pool_end,
+    pool_times,
     replica_time,
     replica_time_by_intervals,
     round_robin,
@@ -146,6 +148,23 @@ def test_round_robin_places_responses_as_the_policies_do(groups, responses, repl
     tasks = [GroupTask("p", 1, False, Pool.BULK, i) for i in range(groups)]
     placed = [[policy.place(task, session, responses, pool, {}) for session in range(responses)] for task in tasks]
     assert placed == places.astype(str).tolist()
+
+
+@counted
+@given(st.data(), rising_taus(), st.integers(1, 4), st.booleans())
+def test_a_pools_groups_finish_when_their_replicas_say_and_it_ends_with_the_last(data, tau, replicas, by_group):
+    groups, responses = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
+    count = groups * responses
+    lengths = np.array(data.draw(st.lists(st.integers(1, 40), min_size=count, max_size=count)))
+    places = round_robin(groups, responses, replicas, by_group).ravel()
+    finished = np.empty(count)
+    for replica in range(replicas):
+        finished[places == replica] = completion_times(lengths[places == replica], tau)
+    pool = lengths.reshape(groups, responses)
+    expected = finished.reshape(groups, responses).max(axis=1)
+    times = pool_times(pool, replicas, tau, by_group)
+    assert times == pytest.approx(expected)
+    assert pool_end(pool, replicas, tau, by_group) == times.max()
 
 
 @counted
