@@ -77,7 +77,7 @@ def _cell(
     if bench.backend != "vllm":
         cell = VirtualCell(setup, lengths, profile(model), reserve=prompts - setup.groups)
         virtual = cell.rounds(compared)
-        limits = {"best_static_s": cell.best_static_s(), "bound_s": cell.bound_s(compared)}
+        limits = {"best_static_s": cell.best_static_s(compared), "bound_s": cell.bound_s(compared)}
     if bench.backend == "simulated":
         assert virtual is not None
         rounds, beside = virtual, None

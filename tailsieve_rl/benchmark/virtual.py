@@ -13,11 +13,9 @@ from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.policies import Setup, default_allocation
 from tailsieve_rl.routing.policies.held import Held
 from tailsieve_rl.routing.policies.named import BASELINE, named_policy
-from tailsieve_rl.simulation.experiments.cells import best_static
+from tailsieve_rl.simulation.experiments.static import best_static, static_step_s
 from tailsieve_rl.simulation.run import SimulatedStep, Simulation
 from tailsieve_rl.simulation.workloads import Workload
-
-STATIC_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +38,13 @@ class VirtualCell:
         """Every policy's measured steps. Those that adapt estimate tau online, as in training."""
         return {name: self._measured(name, compared) for name in compared.policies}
 
-    def best_static_s(self) -> float:
-        """Mean step time of the best fixed (q, m), seconds."""
-        _, times = best_static(self.setup, [self.workload], self.model, STATIC_STEPS)
-        return min(float(np.mean(found)) for found in times.values())
+    def best_static_s(self, compared: RolloutOnlySettings) -> float:
+        """Mean time of the measured steps at the fixed (q, m) that is best in hindsight, seconds."""
+        steps = (self.setup, [self.workload], self.model, compared.rounds, max(1, compared.converge))
+        return static_step_s(best_static(*steps), *steps)[0]
 
     def bound_s(self, compared: RolloutOnlySettings) -> float:
-        """No routing is faster: the baseline's longest response of each measured step, alone on a replica; mean."""
+        """What no routing of the baseline's responses can beat: the longest of each measured step alone; mean, seconds."""
         steps = self._steps(BASELINE, compared)
         longest = [max(max(group.lengths) for group in step.outcome.consumed) for step in steps]
         return float(np.mean(longest) * self.model.tau(1))
