@@ -44,7 +44,7 @@ class VirtualCell:
         return static_step_s(best_static(*steps), *steps)[0]
 
     def bound_s(self, compared: RolloutOnlySettings) -> float:
-        """What no routing of the baseline's responses can beat: the longest of each measured step alone; mean, seconds."""
+        """No routing of the baseline's responses is faster: the longest of each step alone; mean, seconds."""
         steps = self._steps(BASELINE, compared)
         longest = [max(max(group.lengths) for group in step.outcome.consumed) for step in steps]
         return float(np.mean(longest) * self.model.tau(1))

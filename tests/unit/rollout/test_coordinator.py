@@ -41,6 +41,10 @@ class _Engine:
         self.stats = _Method(lambda: {"global_steps": version})
         self.clear_kv_cache = _Method(lambda: None)
         self.abort_requests = _Method(self._abort)
+        self.asked: list[Any] = []
+        self.hold = _Method(lambda: self.asked.append("hold"))
+        self.arrived = _Method(lambda calls: self.asked.append(calls))
+        self.start = _Method(lambda: self.asked.append("start"))
 
     def _abort(self, ids: list[str], timeout_s: float) -> dict[str, Any]:
         self.aborted += ids
@@ -251,3 +255,36 @@ def test_validation_goes_to_the_least_loaded_replica() -> None:
 def test_a_request_from_a_client_without_groups_is_refused_by_name() -> None:
     with pytest.raises(StepFailed, match="no group"):
         Coordinator({"a": _Engine()}, {}).acquire_server("request")
+
+
+def test_emulated_engines_begin_together_once_every_call_of_the_step_is_on_its_way() -> None:
+    async def scenario() -> None:
+        step = _Step()
+        step.limits = (*step.limits, 0.001)
+        coordinator = await step.begin()
+        engines = step.engines.values()
+        assert [engine.asked for engine in engines] == [["hold"], ["hold"]]
+        everyone = [(uid, session, 2 if uid == "t" else 1) for uid in "txyz" for session in (0, 1)]
+        for uid, session, attempt in everyone[:-1]:
+            await step.acquire(uid, session, attempt)
+        await asyncio.sleep(0.01)
+        assert [engine.asked for engine in engines] == [["hold"], ["hold"]]
+        await step.acquire(*everyone[-1])
+        await asyncio.sleep(0.01)
+        assert [engine.asked for engine in engines] == [["hold", 2, "start"], ["hold", 6, "start"]]
+        await coordinator.release("x.0.0.0", 7)
+        await coordinator.response_finished("x", 0, 1, 0, 7, (VERSION, VERSION), 0.0, 3.25)
+        assert (await coordinator.step_extras())["emulation_lag_s"] > 1.0
+        for uid, session, attempt in everyone:
+            if (uid, session) != ("x", 0) and uid != "z":
+                await coordinator.release(f"{uid}.{session}.0.0", 7)
+                await coordinator.response_finished(uid, session, attempt, 0, 7, (VERSION, VERSION), 0.0, 2.0)
+        for uid in "txy":
+            await coordinator.group_published(uid)
+        for session in (0, 1):
+            await coordinator.release(f"z.{session}.0.0", 1)
+        outcome = await asyncio.wait_for(coordinator.wait_step(), 1)
+        assert (outcome.gen_time_s, outcome.tail_time_s) == (3.25, 2.0)
+        assert {record.dispatch_s for record in outcome.records} == {0.0}
+
+    asyncio.run(scenario())
