@@ -62,6 +62,7 @@ class StepRun:
     _calls: dict[str, _Dispatch] = field(default_factory=dict)
     _current: dict[tuple[str, int], _Dispatch] = field(default_factory=dict)
     _dispatches: list[_Dispatch] = field(default_factory=list)
+    _group_s: dict[str, float] = field(default_factory=dict)
     _published_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -128,7 +129,9 @@ class StepRun:
         if emulated_end_s is not None:
             self.emulation_lag_s = max(self.emulation_lag_s, at_s - emulated_end_s)
             at_s = emulated_end_s
-        self.state, verdict = response_finished(self.state, uid, session, attempt, tokens, at_s)
+        # News of emulated responses may come out of order: a group finishes with the last of them.
+        group_s = self._group_s[uid] = max(at_s, self._group_s.get(uid, 0.0))
+        self.state, verdict = response_finished(self.state, uid, session, attempt, tokens, group_s)
         dispatch = self._current[uid, session]
         dispatch.tokens, dispatch.end_s, dispatch.status = tokens, at_s, ResponseStatus.CONSUMED
         if first_token_s is not None:
@@ -164,7 +167,7 @@ class StepRun:
             plan=self.plan,
             consumed=consumed,
             candidates=self.state.candidates,
-            cutoff_s=self.state.cutoff_s,
+            cutoff_s=None if self.state.cutoff_s is None else bulk_s,
             tail_time_s=tail_s,
             bulk_time_s=bulk_s,
             gen_time_s=max(tail_s, bulk_s),
