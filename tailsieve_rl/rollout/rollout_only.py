@@ -17,10 +17,11 @@ from verl.workers.rollout.llm_server import LLMServerManager
 from tailsieve_rl.config.rollout_only import BLOCK, PolicyRun, read_rollout_only
 from tailsieve_rl.config.settings import BLOCK as SETTINGS
 from tailsieve_rl.config.settings import SettingsError
-from tailsieve_rl.engines.emulated.settings import EMULATED
+from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.rollout.policy_of import decode_model_of, make_policy, starting_allocation
 from tailsieve_rl.rollout.state import RunState
 from tailsieve_rl.rollout.trainer import PPOTrainerTailSieve
+from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.policies import RoutingPolicy
 from tailsieve_rl.routing.policies.held import Held
@@ -50,7 +51,7 @@ class RolloutOnlyTrainer(PPOTrainerTailSieve):
         self._check_policies()
         rollout, trainer = config.actor_rollout_ref.rollout, config.trainer
         nodes = (trainer.nnodes, trainer.n_gpus_per_node)
-        if rollout.name == EMULATED:
+        if self._emulated:
             nodes = (1, self.setup.replicas * rollout.tensor_model_parallel_size)
         with open_dict(config):
             rollout.nnodes, rollout.n_gpus_per_node = nodes
@@ -60,7 +61,7 @@ class RolloutOnlyTrainer(PPOTrainerTailSieve):
         if told and not self.settings.replays:
             right = f"{', '.join(told)} must be told the lengths: give replay_lengths or replay_workload.name"
             raise SettingsError(f"{BLOCK}.policies", list(self.compared.policies), right)
-        if "graded_oracle" in told and self.settings.decode_model.path is None:
+        if "graded_oracle" in told and self._model() is None:
             raise SettingsError(f"{SETTINGS}.decode_model.path", None, "graded_oracle needs a decode profile")
 
     def _setup(self) -> None:
@@ -111,12 +112,22 @@ class RolloutOnlyTrainer(PPOTrainerTailSieve):
         if name == OURS:
             return make_policy(self.settings, self.setup)
         start = starting_allocation(self.settings, self.setup)
-        return named_policy(name, self.setup, start, decode_model_of(self.settings))
+        model = self._model() if name in NEEDS_LENGTHS else decode_model_of(self.settings)
+        return named_policy(name, self.setup, start, model)
+
+    def _model(self) -> DecodeModel | None:
+        """What an oracle may know: the profile that is named, or the one that emulated engines decode by."""
+        rollout = self.config.actor_rollout_ref.rollout
+        given = decode_model_of(self.settings)
+        return emulated_settings(rollout.engine_kwargs).decode_model() if given is None and self._emulated else given
+
+    @property
+    def _emulated(self) -> bool:
+        return bool(self.config.actor_rollout_ref.rollout.name == EMULATED)
 
     def on_train_begin(self) -> None:
         """The warm-up: emulated engines need none, but policies that isolate groups from the start do."""
-        emulated = self.config.actor_rollout_ref.rollout.name == EMULATED
-        if self.policy.initial(self.state.policy_state).q or not emulated:
+        if self.policy.initial(self.state.policy_state).q or not self._emulated:
             super().on_train_begin()
 
     def _reserve(self) -> int:
