@@ -92,7 +92,7 @@ class Rig:
         await self.coordinator.begin_step.remote(plan, dict.fromkeys((g.uid for g in plan.groups), 0), 0.0)
         return plan
 
-    async def pairs_per_s(self, rounds: int = 10) -> tuple[float, list[float]]:
+    async def pairs_per_s(self, rounds: int) -> tuple[float, list[float]]:
         """Acquire and release pairs a second through Ray, all of a step's at once, and seconds of a lone acquire."""
         spent, alone = 0.0, []
         for _ in range(rounds):
@@ -109,7 +109,7 @@ class Rig:
                 await self.coordinator.release.remote(call, 1)
         return rounds * REQUESTS / spent, alone
 
-    async def empty_calls_per_s(self, rounds: int = 10) -> float:
+    async def empty_calls_per_s(self, rounds: int) -> float:
         """Calls a second of an actor's method that does nothing, all of a step's at once: what Ray itself allows."""
         started = time.perf_counter()
         for _ in range(rounds):
@@ -202,14 +202,14 @@ def _plan(step: int, names: Sequence[str], groups: int, q_next: int) -> Any:
     return plan_step(step=step, responses=RESPONSES, tail=[], fresh=fresh, q_next=q_next, m=0, replicas=list(names))
 
 
-async def _through_ray(cutoffs: int) -> dict[str, Any]:
+async def _through_ray(rounds: int, cutoffs: int) -> dict[str, Any]:
     rig = Rig()
-    pairs, alone = await rig.pairs_per_s()
+    pairs, alone = await rig.pairs_per_s(rounds)
     times = np.array([await rig.cutoff_s() for _ in range(cutoffs)])
     verified, returned = times.T
     return {
         "pairs_per_s": pairs,
-        "empty_calls_per_s": await rig.empty_calls_per_s(),
+        "empty_calls_per_s": await rig.empty_calls_per_s(rounds),
         "acquire_ms_median": 1e3 * float(np.median(alone)),
         "cutoff_requests": REQUESTS,
         "cutoff_verified_ms_p50_p95": (1e3 * np.percentile(verified, [50, 95])).tolist(),
@@ -221,7 +221,8 @@ def main(argv: Sequence[str]) -> int:
     """Measure, print, write `<out>/results.json`."""
     parser = argparse.ArgumentParser(prog="python -m tailsieve_rl.benchmark.overheads", description=__doc__)
     parser.add_argument("--out", default="outputs/overheads", help="folder of results.json")
-    parser.add_argument("--cutoffs", type=int, default=20, help="cutoffs that are measured")
+    parser.add_argument("--rounds", type=int, default=10, help="steps of 512 acquires and releases (default 10)")
+    parser.add_argument("--cutoffs", type=int, default=20, help="cutoffs that are measured (default 20)")
     options = parser.parse_args(argv)
     activate_plugin()
     import ray
@@ -229,7 +230,7 @@ def main(argv: Sequence[str]) -> int:
     ray.init(include_dashboard=False, num_cpus=REPLICAS, log_to_driver=False, logging_level="ERROR")
     try:
         results: dict[str, Any] = {"own_work_pairs_per_s": own_work_pairs_per_s(), "controller_ms": controller_ms()}
-        results |= asyncio.run(_through_ray(options.cutoffs))
+        results |= asyncio.run(_through_ray(options.rounds, options.cutoffs))
     finally:
         ray.shutdown()
     burst_s = REQUESTS / results["pairs_per_s"]

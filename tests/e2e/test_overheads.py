@@ -9,7 +9,8 @@ from e2e.jobs import ROOT
 
 
 def test_overheads_are_measured_with_a_steps_512_requests(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tailsieve_rl.benchmark.overheads", "--out", str(tmp_path), "--cutoffs", "2"]
+    command = [sys.executable, "-m", "tailsieve_rl.benchmark.overheads", "--out", str(tmp_path)]
+    command += ["--rounds", "2", "--cutoffs", "2"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads((tmp_path / "results.json").read_text())
