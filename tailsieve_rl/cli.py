@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from tailsieve_rl import __version__
+from tailsieve_rl.input_error import InputError
 
 
 class _Parser(argparse.ArgumentParser):
@@ -35,13 +36,10 @@ def _doctor(_: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from tailsieve_rl.telemetry import compare
+    from tailsieve_rl.telemetry.compare import compare
 
-    try:
-        return compare.main(options.runs)
-    except compare.RunFilesError as error:
-        print(f"tailsieve: error: {error}", file=sys.stderr)
-        return 2
+    compare(options.runs)
+    return 0
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -52,70 +50,50 @@ def _simulate(options: argparse.Namespace) -> int:
     if options.list:
         print(command.describe())
         return 0
-    try:
-        if options.experiment is None or options.out is None:
-            raise command.SimulateError("simulate needs the name of an experiment and --out DIR; --list shows them")
-        for path in command.simulate(options.experiment, Path(options.out), options.seed, options.repeats):
-            print(path)
-    except command.SimulateError as error:
-        print(f"tailsieve: error: {error}", file=sys.stderr)
-        return 2
+    if options.experiment is None or options.out is None:
+        raise command.SimulateError("simulate needs the name of an experiment and --out DIR; --list shows them")
+    for path in command.simulate(options.experiment, Path(options.out), options.seed, options.repeats):
+        print(path)
     return 0
 
 
 def _analyze_lengths(options: argparse.Namespace) -> int:
     from tailsieve_rl.simulation import analyze
 
-    try:
-        analyze.lengths(options.file, options.out, options.tokenizer)
-    except analyze.AnalyzeError as error:
-        print(f"tailsieve: error: {error}", file=sys.stderr)
-        return 2
+    analyze.lengths(options.file, options.out, options.tokenizer)
     return 0
 
 
 def _analyze_decode(options: argparse.Namespace) -> int:
-    from tailsieve_rl.simulation import analyze, analyze_decode
+    from tailsieve_rl.simulation import analyze_decode
 
-    try:
-        analyze_decode.decode(options.file, options.profile, options.out)
-    except analyze.AnalyzeError as error:
-        print(f"tailsieve: error: {error}", file=sys.stderr)
-        return 2
+    analyze_decode.decode(options.file, options.profile, options.out)
     return 0
 
 
 def _predict(options: argparse.Namespace) -> int:
     from tailsieve_rl.simulation import predict
 
-    try:
-        predict.run(
-            options.file,
-            options.profile,
-            options.replicas,
-            options.groups,
-            options.responses,
-            options.seed,
-            predict.REPEATS if options.repeats is None else options.repeats,
-            options.tokenizer,
-            options.out,
-        )
-    except predict.PredictError as error:
-        print(f"tailsieve: error: {error}", file=sys.stderr)
-        return 2
+    predict.run(
+        options.file,
+        options.profile,
+        options.replicas,
+        options.groups,
+        options.responses,
+        options.seed,
+        predict.REPEATS if options.repeats is None else options.repeats,
+        options.tokenizer,
+        options.out,
+    )
     return 0
 
 
 def _calibrate(options: argparse.Namespace) -> int:
     from tailsieve_rl.calibration import command
     from tailsieve_rl.calibration.client import EngineError
-    from tailsieve_rl.calibration.settings import CalibrateError
 
     try:
         command.calibrate(command.settings_of(options), options.command_line)
-    except CalibrateError as error:
-        print(f"tailsieve: error: {error}", file=sys.stderr)
-        return 2
     except EngineError as error:
         *log, line = str(error).splitlines()
         print(*log, f"tailsieve: error: {line}", sep="\n", file=sys.stderr)
@@ -283,5 +261,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments and arguments[0] in HYDRA:  # Hydra reads the rest: argparse would trip over its options
         return HYDRA[arguments[0]](arguments[1:])
     options = _parse(arguments)
-    code: int = options.run(options)
+    try:
+        code: int = options.run(options)
+    except InputError as error:
+        print(f"tailsieve: error: {error}", file=sys.stderr)
+        return 2
     return code

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tailsieve_rl.input_error import InputError
+
 OURS = ("--host", "--port", "--uds", "--served-model-name", "--speculative-config", "--disable-log-stats")
 """Arguments of `vllm serve` that the measurement depends on, so they are not the user's to give."""
 
 Prompt = str | list[int]
 
 
-class CalibrateError(ValueError):
+class CalibrateError(InputError):
     """Bad input, in one line that names it."""
 
 

@@ -4,12 +4,13 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from tailsieve_rl.input_error import InputError
 from tailsieve_rl.simulation.analysis import LEAST_PROMPTS, LengthAnalysis, Ranking, analyze_lengths
 from tailsieve_rl.simulation.length_table import TraceError
 from tailsieve_rl.simulation.rollout_dumps import read_measured
 
 
-class AnalyzeError(ValueError):
+class AnalyzeError(InputError):
     """What was asked for cannot be done; one line for the user."""
 
 

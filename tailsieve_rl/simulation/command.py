@@ -6,11 +6,12 @@ import sys
 import time
 from pathlib import Path
 
+from tailsieve_rl.input_error import InputError
 from tailsieve_rl.simulation.experiments import EXPERIMENTS, Options, experiment
 from tailsieve_rl.simulation.figures import NoMatplotlibError
 
 
-class SimulateError(ValueError):
+class SimulateError(InputError):
     """What was asked for cannot be done; one line for the user."""
 
 

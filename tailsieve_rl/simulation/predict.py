@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tailsieve_rl.input_error import InputError
 from tailsieve_rl.routing.decode_model import DecodeModel, ProfileError, load_profile
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.simulation.experiments.cells import RESPONSES
@@ -22,7 +23,7 @@ ALIKE = 2.0
 """P99 / P50 of lengths below which a failure to gain is put down to it."""
 
 
-class PredictError(ValueError):
+class PredictError(InputError):
     """What was asked for cannot be done; one line for the user."""
 
 

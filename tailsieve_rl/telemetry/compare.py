@@ -2,14 +2,15 @@
 
 import json
 import random
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+from tailsieve_rl.input_error import InputError
 
-class RunFilesError(ValueError):
+
+class RunFilesError(InputError):
     """A folder that does not hold a finished run."""
 
 
@@ -87,13 +88,12 @@ _ROWS: tuple[tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], str]], 
 )
 
 
-def main(folders: Sequence[str]) -> int:
-    """Print the table and where the numbers are; 2 if a folder holds no run."""
-    try:
-        print(table(folders))
-    except RunFilesError as error:
-        print(f"tailsieve: error: {error}", file=sys.stderr)
-        return 2
+def compare(folders: Sequence[str]) -> None:
+    """Print the table and where the numbers are.
+
+    Raises:
+        RunFilesError: if a folder holds no run.
+    """
+    print(table(folders))
     for folder in folders:
         print(f"{Path(folder) / 'summary.json'}")
-    return 0

@@ -115,7 +115,7 @@ def test_doctor_passes_its_verdict_on(capsys, monkeypatch):
 
 def test_compare_passes_the_runs_on(capsys, monkeypatch):
     seen = []
-    monkeypatch.setattr(import_module("tailsieve_rl.telemetry.compare"), "main", lambda runs: seen.append(runs) or 0)
+    monkeypatch.setattr(import_module("tailsieve_rl.telemetry.compare"), "compare", seen.append)
     assert run(capsys, "compare", "a", "b")[0] == 0
     assert seen == [["a", "b"]]
 
