@@ -105,6 +105,16 @@ def _calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _data(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from tailsieve_rl.data import command
+
+    file = None if options.file is None else Path(options.file)
+    command.prepare(options.name, Path(options.out), file, options.split, options.tokenizer, options.max_prompt_tokens)
+    return 0
+
+
 HYDRA = {"train": _train, "bench": _bench}
 
 
@@ -119,6 +129,8 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("train", help="run a verl training job (a Hydra application)", add_help=False)
     commands.add_parser("bench", help="compare routing policies step by step (a Hydra application)", add_help=False)
+
+    _add_data(commands)
 
     doctor = commands.add_parser(
         "doctor",
@@ -194,6 +206,30 @@ def _parser() -> argparse.ArgumentParser:
     decode.add_argument("--out", metavar="PATH", help="write the estimate as a profile")
     decode.set_defaults(run=_analyze_decode)
     return parser
+
+
+def _add_data(commands: Any) -> None:
+    data = commands.add_parser(
+        "data",
+        help="the paper's data sets as prompts in verl's format",
+        description="Write a data set's prompts in verl's format, with the paper's templates (Appendix A.1), from the "
+        "Hugging Face hub or from a local file, as DIR/NAME_SPLIT.parquet.",
+        epilog="example: tailsieve data gsm8k --out outputs/data --tokenizer Qwen/Qwen3.5-2B",
+    )
+    data.add_argument("name", metavar="NAME", help="deepscaler, kodcode, gsm8k, math500, aime24 or aime25")
+    data.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    data.add_argument("--file", metavar="FILE", help="a local .jsonl, .json, .parquet or .csv instead of the hub")
+    data.add_argument("--split", metavar="SPLIT", help="train or test (default: all that the data set has)")
+    data.add_argument(
+        "--tokenizer", metavar="MODEL", help="a folder or hub name: counts tokens; prompts too long are dropped"
+    )
+    data.add_argument(
+        "--max-prompt-tokens",
+        type=int,
+        metavar="N",
+        help="longest prompt that is kept (default: 512 in a train split, as in the paper; any in a test split)",
+    )
+    data.set_defaults(run=_data)
 
 
 def _add_lengths_file(parser: argparse.ArgumentParser) -> None:
