@@ -18,7 +18,8 @@ from tailsieve_rl.versions import untested
 
 logger = logging.getLogger(__name__)
 
-MODES = ("tailsieve", "tailsieve_rollout")
+WITHOUT_TRAINING = ("tailsieve_rollout", "tailsieve_evaluation")
+MODES = ("tailsieve", *WITHOUT_TRAINING)
 ROLLOUTS = ("vllm", EMULATED)
 ROLLOUT_N = "__rollout_n__"
 CONTROL_CALLS = 64
@@ -55,7 +56,7 @@ def check_config(config: DictConfig) -> Settings:
     settings = read_settings(settings_block(config))
     _refuse_unsupported(config)
     setup = setup_of(config)
-    if setup.responses < 2:
+    if setup.responses < 2 and config.trainer.v1.trainer_mode not in WITHOUT_TRAINING:
         raise SettingsError("actor_rollout_ref.rollout.n", setup.responses, "a group needs at least 2 responses")
     allocation = starting_allocation(settings, setup)
     _check_room(config, settings, setup, allocation)

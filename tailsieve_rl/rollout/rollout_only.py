@@ -1,7 +1,7 @@
-"""Trainer mode `tailsieve_rollout`: the rollouts of mode `tailsieve` without the training, policy after policy.
+"""The rollouts of mode `tailsieve` without the training, and trainer mode `tailsieve_rollout`: policy after policy.
 
 Its coordinator, client, agent loops, sampler and queue, and nothing else: no ranks that train, no weight updates, no
-rewards. Benchmarks run on it.
+rewards. Benchmarks and evaluation run on it.
 """
 
 import time
@@ -11,6 +11,7 @@ from typing import Any
 import ray
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf, open_dict
+from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.workers.rollout.llm_server import LLMServerManager
 
@@ -26,7 +27,7 @@ from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.policies import RoutingPolicy
 from tailsieve_rl.routing.policies.held import Held
 from tailsieve_rl.routing.policies.named import ADAPTS, NEEDS_LENGTHS, OURS, named_policy
-from tailsieve_rl.telemetry.run_files import outcome_line
+from tailsieve_rl.telemetry.run_files import RunFiles, outcome_line
 
 MODE = "tailsieve_rollout"
 
@@ -41,28 +42,17 @@ class _KeepsWeights:
         """There are none."""
 
 
-@register_trainer(MODE)
-class RolloutOnlyTrainer(PPOTrainerTailSieve):
-    """Runs the policies of `trainer.v1.tailsieve_rollout` one after the other on the same engines and prompts."""
+class RolloutOnly(PPOTrainerTailSieve):
+    """Engines that keep their weights, and steps that end with their responses."""
 
     def __init__(self, config: DictConfig):
-        self.compared = read_rollout_only(OmegaConf.select(config, BLOCK))
         super().__init__(config)
-        self._check_policies()
         rollout, trainer = config.actor_rollout_ref.rollout, config.trainer
         nodes = (trainer.nnodes, trainer.n_gpus_per_node)
         if self._emulated:
             nodes = (1, self.setup.replicas * rollout.tensor_model_parallel_size)
         with open_dict(config):
             rollout.nnodes, rollout.n_gpus_per_node = nodes
-
-    def _check_policies(self) -> None:
-        told = [name for name in self.compared.policies if name in NEEDS_LENGTHS]
-        if told and not self.settings.replays:
-            right = f"{', '.join(told)} must be told the lengths: give replay_lengths or replay_workload.name"
-            raise SettingsError(f"{BLOCK}.policies", list(self.compared.policies), right)
-        if "graded_oracle" in told and self._model() is None:
-            raise SettingsError(f"{SETTINGS}.decode_model.path", None, "graded_oracle needs a decode profile")
 
     def _setup(self) -> None:
         self._init_tokenizer()
@@ -75,6 +65,52 @@ class RolloutOnlyTrainer(PPOTrainerTailSieve):
     def get_reward_handles(self) -> None:
         """Nothing is scored."""
 
+    @property
+    def _emulated(self) -> bool:
+        return bool(self.config.actor_rollout_ref.rollout.name == EMULATED)
+
+    def _start(self, policy: RoutingPolicy) -> None:
+        """Begin anew with a policy, on the engines as they are."""
+        self.policy = policy
+        self.state = RunState(Ledger(), (), policy.name, policy.start(self.setup))
+        self._bind_coordinator()
+        self.global_steps = 0
+
+    def _rollout(self, step: int, groups: int, files: RunFiles, last: bool) -> None:
+        """One step that consumes so many groups; nothing of it is left in the queue and in the engines' caches."""
+        self.global_steps = step
+        self.prepare_step()
+        batch, metrics = self.replay_buffer.sample(step, "train", groups)
+        self.on_sample_end()
+        self._keep(batch)
+        tq.kv_clear(keys=batch.keys, partition_id=batch.partition_id)
+        ray.get(self.coordinator.clear_caches.remote())
+        outcome = self.replay_buffer.outcome
+        measured = {name: metrics[f"tailsieve/{name}"] for name in ("abort_s", "emulation_lag_s")}
+        line = {**outcome_line(outcome), **self._reported(), **measured, "controller_s": self._controller_s}
+        files.add_step(step, outcome.records, line, last=last)
+
+    def _keep(self, batch: KVBatchMeta) -> None:
+        """What is kept of a step's responses: their lengths and times are in the outcome."""
+
+
+@register_trainer(MODE)
+class RolloutOnlyTrainer(RolloutOnly):
+    """Runs the policies of `trainer.v1.tailsieve_rollout` one after the other on the same engines and prompts."""
+
+    def __init__(self, config: DictConfig):
+        self.compared = read_rollout_only(OmegaConf.select(config, BLOCK))
+        super().__init__(config)
+        self._check_policies()
+
+    def _check_policies(self) -> None:
+        told = [name for name in self.compared.policies if name in NEEDS_LENGTHS]
+        if told and not self.settings.replays:
+            right = f"{', '.join(told)} must be told the lengths: give replay_lengths or replay_workload.name"
+            raise SettingsError(f"{BLOCK}.policies", list(self.compared.policies), right)
+        if "graded_oracle" in told and self._model() is None:
+            raise SettingsError(f"{SETTINGS}.decode_model.path", None, "graded_oracle needs a decode profile")
+
     def fit(self, agent_loop_manager: Any) -> None:
         """Run every policy; each writes its result files to a folder of its own."""
         self.agent_loop_manager = agent_loop_manager
@@ -84,28 +120,15 @@ class RolloutOnlyTrainer(PPOTrainerTailSieve):
             print(f"{run.name}: steps {run.first} to {run.last} in {time.monotonic() - started:.0f} s", flush=True)
 
     def _run(self, run: PolicyRun) -> None:
-        self.policy = self._policy(run.policy)
-        if run.policy in ADAPTS:
-            self.policy = Held(self.policy, self.compared.converge)
-        self.state = RunState(Ledger(), (), self.policy.name, self.policy.start(self.setup))
-        self._bind_coordinator()
-        self.global_steps = 0
+        policy = self._policy(run.policy)
+        self._start(Held(policy, self.compared.converge) if run.policy in ADAPTS else policy)
         # Engines refuse the uids of aborted requests, so that each run has its own.
         self.train_dataloader = self._prompt_stream(f"{run.name}/")
         self.train_dataloader.draw((run.first - 1) * self.setup.groups)
         files = self._run_files(str(Path(self.compared.output_dir) / run.name))
         self.on_train_begin()
         for step in range(run.first, run.last + 1):
-            self.global_steps = step
-            self.prepare_step()
-            batch, metrics = self.replay_buffer.sample(step, "train", self.setup.groups)
-            self.on_sample_end()
-            tq.kv_clear(keys=batch.keys, partition_id=batch.partition_id)
-            ray.get(self.coordinator.clear_caches.remote())
-            outcome = self.replay_buffer.outcome
-            measured = {name: metrics[f"tailsieve/{name}"] for name in ("abort_s", "emulation_lag_s")}
-            line = {**outcome_line(outcome), **self._reported(), **measured, "controller_s": self._controller_s}
-            files.add_step(step, outcome.records, line, last=step == run.last)
+            self._rollout(step, self.setup.groups, files, last=step == run.last)
 
     def _policy(self, name: str) -> RoutingPolicy:
         """`tailsieve` is what the settings say; the others have their defaults."""
@@ -120,10 +143,6 @@ class RolloutOnlyTrainer(PPOTrainerTailSieve):
         rollout = self.config.actor_rollout_ref.rollout
         given = decode_model_of(self.settings)
         return emulated_settings(rollout.engine_kwargs).decode_model() if given is None and self._emulated else given
-
-    @property
-    def _emulated(self) -> bool:
-        return bool(self.config.actor_rollout_ref.rollout.name == EMULATED)
 
     def on_train_begin(self) -> None:
         """The warm-up: emulated engines need none, but policies that isolate groups from the start do."""
