@@ -34,6 +34,8 @@ class ResponseRecord:
         dispatch_s: when a replica was chosen for it.
         first_token_s: when its first token came; None if none did.
         end_s: when it ended.
+        drafted_tokens: draft tokens that were verified for it.
+        accepted: how many verifications accepted 0, 1, 2, ... drafts; empty without speculation or where not known.
     """
 
     uid: str
@@ -48,6 +50,13 @@ class ResponseRecord:
     dispatch_s: float
     first_token_s: float | None
     end_s: float
+    drafted_tokens: int = 0
+    accepted: tuple[int, ...] = ()
+
+    @property
+    def accepted_tokens(self) -> int:
+        """Drafts that became tokens of the response."""
+        return sum(i * count for i, count in enumerate(self.accepted))
 
 
 @dataclass(frozen=True, slots=True)
