@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from tailsieve_rl.config.settings import SettingsError, build_block
+from tailsieve_rl.config.blocks import SettingsError, build_block
 
 BLOCK = "trainer.v1.tailsieve_evaluation"
 SAMPLES = "samples"

@@ -19,8 +19,8 @@ from tailsieve_rl.versions import untested
 
 logger = logging.getLogger(__name__)
 
-WITHOUT_TRAINING = ("tailsieve_rollout", "tailsieve_evaluation")
-MODES = ("tailsieve", *WITHOUT_TRAINING)
+EVALUATION = "tailsieve_evaluation"
+MODES = ("tailsieve", "tailsieve_rollout", EVALUATION)
 ROLLOUTS = ("vllm", EMULATED)
 ROLLOUT_N = "__rollout_n__"
 CONTROL_CALLS = 64
@@ -57,13 +57,15 @@ def check_config(config: DictConfig) -> Settings:
     settings = read_settings(settings_block(config))
     _refuse_unsupported(config)
     setup = setup_of(config)
-    if setup.responses < 2 and config.trainer.v1.trainer_mode not in WITHOUT_TRAINING:
-        raise SettingsError("actor_rollout_ref.rollout.n", setup.responses, "a group needs at least 2 responses")
+    if setup.responses < 1:
+        raise SettingsError("actor_rollout_ref.rollout.n", setup.responses, "a group has 1 response or more")
     allocation = starting_allocation(settings, setup)
     _check_room(config, settings, setup, allocation)
     _check_seeds_on_cpu(config, settings)
     _check_replay(config, settings, setup)
     _check_agent_loop(config)
+    if config.trainer.v1.trainer_mode == EVALUATION:
+        _check_evaluation(config, settings)
     _warn_untried(config, settings, setup)
     return settings
 
@@ -198,6 +200,16 @@ def _check_agent_loop(config: DictConfig) -> None:
             agent.default_agent_loop,
             f"no such agent loop; known are {', '.join(sorted(known))} (more by agent_loop_config_path)",
         )
+
+
+def _check_evaluation(config: DictConfig, settings: Settings) -> None:
+    """What is evaluated must be the model's own responses to every prompt."""
+    if settings.warmup == "reserve":
+        raise SettingsError(f"{BLOCK}.warmup", settings.warmup, "its prompts would not be answered: use overlaunch")
+    rollout = config.actor_rollout_ref.rollout.name
+    if settings.replays or rollout == EMULATED:
+        right = "responses of forced lengths cannot be evaluated: use real engines, and no replay_lengths"
+        raise SettingsError("actor_rollout_ref.rollout.name", rollout, right)
 
 
 def _warn_untried(config: DictConfig, settings: Settings, setup: Setup) -> None:

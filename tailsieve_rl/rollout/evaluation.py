@@ -20,16 +20,13 @@ from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from tailsieve_rl.config.evaluation import BLOCK, SAMPLES, read_evaluation, round_groups, stream
-from tailsieve_rl.config.settings import BLOCK as SETTINGS
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.rollout.checks import EVALUATION
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.policy_of import make_policy, starting_allocation
 from tailsieve_rl.rollout.prompt_stream import PromptStream
 from tailsieve_rl.rollout.rollout_only import RolloutOnly
 from tailsieve_rl.routing.plan import StepPlan
 from tailsieve_rl.routing.policies import Setup
-
-MODE = "tailsieve_evaluation"
 
 RESPONSES = pa.schema(
     [
@@ -45,18 +42,13 @@ RESPONSES = pa.schema(
 allowed, without a stop string or the tokenizer's end token."""
 
 
-@register_trainer(MODE)
+@register_trainer(EVALUATION)
 class EvaluationTrainer(RolloutOnly):
     """Answers `data.train_files`."""
 
     def __init__(self, config: DictConfig):
         self.evaluation = read_evaluation(OmegaConf.select(config, BLOCK))
         super().__init__(config)
-        if self.settings.warmup == "reserve":
-            raise SettingsError(f"{SETTINGS}.warmup", "reserve", "its prompts would not be answered: use overlaunch")
-        if self.settings.replays or self._emulated:
-            right = "responses of forced lengths cannot be evaluated: real engines, and no replay_lengths"
-            raise SettingsError("actor_rollout_ref.rollout.name", config.actor_rollout_ref.rollout.name, right)
         self._left = 0
         self._kept: list[dict[str, Any]] = []
 

@@ -71,7 +71,7 @@ def test_verls_own_defaults_with_one_override_are_accepted() -> None:
         ([_own("allocation", "{initial_groups:-1,initial_replicas:2}")], r"initial_groups=-1"),
         ([_own("allocation", "{initial_groups:4,initial_replicas:8}")], r"initial_replicas=8: m must be between 0"),
         ([_own("allocation", "{initial_groups:4,initial_replicas:0}")], r"both must be 0"),
-        (["actor_rollout_ref.rollout.n=1"], r"actor_rollout_ref.rollout.n=1: a group needs at least 2"),
+        (["actor_rollout_ref.rollout.n=0"], r"actor_rollout_ref.rollout.n=0: a group has 1 response or more"),
         (["actor_rollout_ref.rollout.max_num_seqs=64"], r"max_num_seqs=64: at allocation .* set it to 86 or more"),
         (["++algorithm.filter_groups.enable=true"], r"algorithm.filter_groups.enable=True: DAPO group filtering"),
         (["++skip.rollout_tq.enable=true"], r"skip.rollout_tq.enable=True"),
