@@ -50,5 +50,6 @@ def rounds(prompts: int, samples: int, requests: int) -> int:
 
 
 def round_groups(prompts: int, samples: int, requests: int) -> int:
-    """N, prompts of a round: as even as possible, so that no round is a small rest."""
-    return ceil(prompts / max(1, ceil(prompts * samples / requests))) if samples < requests else 1
+    """N, prompts of a round: rounds are as even as they can be, so that the last is no small rest."""
+    most = max(1, requests // samples)
+    return ceil(prompts / ceil(prompts / most))

@@ -91,7 +91,8 @@ def evaluate(options: Options) -> None:
     text = table.table(rows, base, list(first["sets"]))
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "table.md").write_text(text + "\n")
-    print(text, *(line for text in given for line in table.notes(measured[text])), sep="\n")
+    print(text, *table.notes(base) if base else (), sep="\n")
+    print(*(line for row in rows for line in table.notes(row, base)), sep="\n")
     print(options.out / "table.md", *(found.folder / results.FILE for found in ready.values()), sep="\n")
 
 

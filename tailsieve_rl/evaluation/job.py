@@ -93,16 +93,16 @@ def job_config(
             raise InputError(f"{key}: is set by {option}")
     activate_plugin()
     on_cpu = os.environ.get("VERL_PLATFORM") == "cpu"
-    config = compose("jobs/evaluation_cpu" if on_cpu else "jobs/evaluation", overrides)
-    samples, prompts = max(streams_of(sets).items(), key=lambda stream: min(sampling.requests, stream[0] * stream[1]))
-    groups = round_groups(prompts, samples, sampling.requests)
+    config = compose("evaluation_cpu" if on_cpu else "evaluation", overrides)
+    rounds_of = {n: round_groups(prompts, n, sampling.requests) for n, prompts in streams_of(sets).items()}
+    samples = max(rounds_of, key=lambda n: n * rounds_of[n])
     sequence = longest_prompt + sampling.max_tokens
     fixed = {
         "actor_rollout_ref.model.path": model,
         "actor_rollout_ref.rollout.n": samples,
         "data.train_files": str(out / PROMPTS),
         "data.val_files": str(out / PROMPTS),
-        "data.train_batch_size": groups,
+        "data.train_batch_size": rounds_of[samples],
         "data.max_response_length": sampling.max_tokens,
         "trainer.default_local_dir": str(out),
         "trainer.v1.tailsieve.sampling.seed": sampling.seed,
@@ -112,7 +112,7 @@ def job_config(
     unless_given: dict[str, Any] = {
         "data.max_prompt_length": longest_prompt,
         "actor_rollout_ref.rollout.max_model_len": sequence,
-        "actor_rollout_ref.rollout.max_num_seqs": 2 * groups * samples,
+        "actor_rollout_ref.rollout.max_num_seqs": 2 * samples * rounds_of[samples],
     }
     if on_cpu:
         unless_given["actor_rollout_ref.rollout.max_num_batched_tokens"] = max(2048, sequence)

@@ -45,8 +45,6 @@ def find_model(given: str) -> Model:
         if given.startswith((".", "/", "~")) or given.count("/") != 1:
             raise InputError(f"{given}: no such folder, and no name of a model on the hub (OWNER/NAME)")
         return Model(given, folder.name, given)
-    if not folder.is_dir():
-        raise InputError(f"{given}: must be a folder: a model's, or a checkpoint's (global_step_N/actor)")
     name = _name(folder.resolve())
     folder = folder / "actor" if (folder / "actor").is_dir() else folder
     if folder.name == "huggingface" and not _has_weights(folder):

@@ -29,7 +29,7 @@ def wilson(values: Sequence[float]) -> tuple[float, float]:
     n, p = len(values), fmean(values)
     centre = (p + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
     half = Z95 / (1 + Z95**2 / n) * sqrt(p * (1 - p) / n + Z95**2 / (4 * n**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, round(centre - half, 12)), min(1.0, round(centre + half, 12))
 
 
 def paired_interval(values: Sequence[float], base: Sequence[float]) -> tuple[float, float]:

@@ -25,8 +25,8 @@ def table(models: Sequence[Mapping[str, Any]], base: Mapping[str, Any] | None, s
     return "\n".join([*lines, *(_line(row, widths) for row in rows)])
 
 
-def notes(model: Mapping[str, Any]) -> list[str]:
-    """How a model's accuracies were measured: lines for below the table."""
+def notes(model: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> list[str]:
+    """How a model's accuracies were measured, and how sure they are (95 %): lines for below the table."""
     rounds = [line for stream in model["rollouts"]["streams"].values() for line in stream]
     q, m = (sorted({line[name] for line in rounds}) for name in ("q", "m"))
     waste = sum(line["aborted_tokens"] for line in rounds) / max(1, model["rollouts"]["tokens"])
@@ -40,7 +40,8 @@ def notes(model: Mapping[str, Any]) -> list[str]:
         left_out = found["made"].get("too_long", 0) + found["made"].get("unanswered", 0)
         lines.append(
             f"  {BENCHMARKS[name].heading} of {found['problems']} problems, n {found['n']}: "
-            f"{_percent(found['accuracy'])} ({_percent(low)} to {_percent(high)}); "
+            f"{_percent(found['accuracy'])} ({_percent(low)} to {_percent(high)})"
+            f"{'' if base is None else _change(model, base, name)}; "
             f"{found['response_tokens']['p50']:.0f} tokens (P50), {_percent(found['truncated_share'])} truncated, "
             f"{_percent(found['regenerated_share'])} regenerated"
             + (f"; {left_out} problems left out when the data was made" if left_out else "")
@@ -58,6 +59,12 @@ def difference(model: Mapping[str, Any], base: Mapping[str, Any], name: str) -> 
 def _of(results: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found: Mapping[str, Any] = results["sets"][name]
     return found
+
+
+def _change(model: Mapping[str, Any], base: Mapping[str, Any], name: str) -> str:
+    change = difference(model, base, name)
+    points = [f"{100 * value:+.2f}" for value in (change["accuracy"], *change["ci95"])]
+    return f", change {points[0]} ({points[1]} to {points[2]})"
 
 
 def _cell(results: Mapping[str, Any], base: Mapping[str, Any] | None, name: str) -> str:

@@ -25,7 +25,7 @@ from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.policy_of import make_policy, starting_allocation
 from tailsieve_rl.rollout.prompt_stream import PromptStream
 from tailsieve_rl.rollout.rollout_only import RolloutOnly
-from tailsieve_rl.routing.plan import StepPlan
+from tailsieve_rl.routing.plan import StepPlan, step_size
 from tailsieve_rl.routing.policies import Setup
 
 RESPONSES = pa.schema(
@@ -82,14 +82,13 @@ class EvaluationTrainer(RolloutOnly):
         self._left, self._kept, step = len(rows), [], 0
         while self._left:
             step += 1
-            groups = min(self.setup.groups, self._left)
+            groups, _ = step_size(self.setup.groups, self._left, 0)
             self._rollout(step, groups, files, last=groups == self._left)
             self._left -= groups
         self._write(folder / "responses.parquet", rows, samples)
 
     def _size(self, q_next: int) -> tuple[int, int]:
-        groups = min(self.setup.groups, self._left)
-        return groups, min(q_next, self._left - groups)
+        return step_size(self.setup.groups, self._left, q_next)
 
     def _policy_update(self, plan: StepPlan) -> int:
         return 0

@@ -19,6 +19,7 @@ from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.config.rollout_only import BLOCK, PolicyRun, read_rollout_only
 from tailsieve_rl.config.settings import BLOCK as SETTINGS
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
+from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.policy_of import decode_model_of, make_policy, starting_allocation
 from tailsieve_rl.rollout.state import RunState
 from tailsieve_rl.rollout.trainer import PPOTrainerTailSieve
@@ -40,6 +41,9 @@ class _KeepsWeights:
 
     def update_weights(self, global_steps: int) -> None:
         """There are none."""
+
+    def remove_replicas(self, replicas: Any) -> None:
+        """Nothing here would call them."""
 
 
 class RolloutOnly(PPOTrainerTailSieve):
@@ -82,6 +86,7 @@ class RolloutOnly(PPOTrainerTailSieve):
         self.prepare_step()
         batch, metrics = self.replay_buffer.sample(step, "train", groups)
         self.on_sample_end()
+        self.replicas = [name for name in self.replicas if name not in self._dead]
         self._keep(batch)
         tq.kv_clear(keys=batch.keys, partition_id=batch.partition_id)
         ray.get(self.coordinator.clear_caches.remote())
@@ -129,6 +134,8 @@ class RolloutOnlyTrainer(RolloutOnly):
         self.on_train_begin()
         for step in range(run.first, run.last + 1):
             self._rollout(step, self.setup.groups, files, last=step == run.last)
+            if self._dead:
+                raise StepFailed(f"replica {', '.join(self._dead)} died: nothing can be compared on the others")
 
     def _policy(self, name: str) -> RoutingPolicy:
         """`tailsieve` is what the settings say; the others have their defaults."""
