@@ -11,6 +11,7 @@ from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.rollout.forced_lengths import replayed_workload
 from tailsieve_rl.rollout.policy_of import decode_model_of, starting_allocation
+from tailsieve_rl.rollout.teachers import check_teachers
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.routing.room import needed_room
@@ -55,13 +56,14 @@ def check_config(config: DictConfig) -> Settings:
     settings = read_settings(settings_block(config))
     _refuse_unsupported(config)
     setup = setup_of(config)
-    if setup.responses < 2:
-        raise SettingsError("actor_rollout_ref.rollout.n", setup.responses, "a group needs at least 2 responses")
+    if setup.responses < 1:
+        raise SettingsError("actor_rollout_ref.rollout.n", setup.responses, "a group has 1 response or more")
     allocation = starting_allocation(settings, setup)
     _check_room(config, settings, setup, allocation)
     _check_seeds_on_cpu(config, settings)
     _check_replay(config, settings, setup)
     _check_agent_loop(config)
+    check_teachers(config)
     _warn_untried(config, settings, setup)
     return settings
 
