@@ -85,3 +85,8 @@ def profile_with_mtp(name: str, depths: Iterable[int], acceptance: float = ACCEP
     return with_drafts(
         profile(name), depths, acceptance, draft_cost_share(name), lambda tokens: roofline(configuration, H100, tokens)
     )
+
+
+def modelled(name: str, acceptance: float | None, max_depth: int) -> DecodeModel:
+    """A shipped profile: with MTP at depths 1 to `max_depth` if an acceptance is given, else without speculation."""
+    return profile(name) if acceptance is None else profile_with_mtp(name, range(1, max_depth + 1), acceptance)
