@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from verl.trainer.distillation import is_distillation_enabled
 from verl.utils.config import omega_conf_to_dataclass
 
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.engines.emulated.settings import EMULATED
 
 BLOCK = "distillation"
@@ -39,4 +39,5 @@ def check_teachers(config: DictConfig) -> None:
     try:
         omega_conf_to_dataclass(distillation)
     except ValueError as error:
-        raise SettingsError(BLOCK, {name: teacher.model_path for name, teacher in teachers.items()}, str(error)) from None
+        models = {name: teacher.model_path for name, teacher in teachers.items()}
+        raise SettingsError(BLOCK, models, str(error)) from None
