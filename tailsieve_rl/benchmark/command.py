@@ -33,7 +33,8 @@ usage: tailsieve bench --config-name RECIPE [KEY=VALUE ...]
 
 Compare routing policies under the same prompts, lengths and replicas; print a table, write results.json and bench.png.
 
-  --config-name RECIPE  start from recipes/RECIPE.yaml: {recipes}
+  --config-name RECIPE  start from recipes/RECIPE.yaml:
+                        {recipes}
   bench.backend=NAME    simulated (virtual time), emulated (the real job on emulated engines) or vllm (real engines)
   bench.models=[...]    decode profiles of replicas; bench.workloads=[...] response lengths; one cell for each pair
   trainer.v1.tailsieve_rollout.policies=[...]  what is compared; .converge, .rounds, .baseline_repeats

@@ -22,6 +22,10 @@ logger = logging.getLogger(__name__)
 
 MODES = ("tailsieve", "tailsieve_rollout")
 ROLLOUTS = ("vllm", EMULATED)
+OTHER_ENGINES = (
+    f"must be vllm (or {EMULATED}): the cutoff aborts single requests, by id, and sees that they are gone; verl's "
+    "servers of other engines can only stop all of theirs at once, and then hold back what comes after"
+)
 ROLLOUT_N = "__rollout_n__"
 CONTROL_CALLS = 64
 """Calls of a server that are kept free for aborts, statistics and weight updates."""
@@ -102,7 +106,7 @@ def _refuse_unsupported(config: DictConfig) -> None:
             raise SettingsError(key, value, right)
 
     refuse("trainer.use_v1", True, "trainer mode tailsieve needs verl's V1 trainer")
-    refuse("actor_rollout_ref.rollout.name", ROLLOUTS, f"must be one of {', '.join(ROLLOUTS)} in mode tailsieve")
+    refuse("actor_rollout_ref.rollout.name", ROLLOUTS, OTHER_ENGINES)
     refuse("actor_rollout_ref.hybrid_engine", True, "mode tailsieve shares devices between trainer and rollout")
     refuse("actor_rollout_ref.rollout.disaggregation.enabled", False, "prefill/decode disaggregation is not supported")
     refuse(

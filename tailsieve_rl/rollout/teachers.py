@@ -6,6 +6,7 @@ handed to its teacher when it has finished generating, by the agent-loop worker.
 
 from typing import Any
 
+from hydra.errors import InstantiationException
 from omegaconf import DictConfig
 from verl.trainer.distillation import is_distillation_enabled
 from verl.utils.config import omega_conf_to_dataclass
@@ -38,6 +39,6 @@ def check_teachers(config: DictConfig) -> None:
             raise SettingsError(f"{BLOCK}.{name}", distillation[name], "teachers have devices of their own: 1 or more")
     try:
         omega_conf_to_dataclass(distillation)
-    except ValueError as error:
+    except (InstantiationException, ValueError) as error:
         models = {name: teacher.model_path for name, teacher in teachers.items()}
-        raise SettingsError(BLOCK, models, str(error)) from None
+        raise SettingsError(BLOCK, models, str(error.__cause__ or error)) from None
