@@ -18,17 +18,13 @@ python -c "import tailsieve_rl, verl" || {
 }
 case "${1:-}" in
 head)
-    shift
     port=${RAY_PORT:-6379}
-    ray start --head --port="$port" --include-dashboard=false "$@" >/dev/null
-    echo "head started; on the other nodes: scripts/ray_node.sh join $(hostname -I | cut -d' ' -f1):$port"
+    echo "on the other nodes: scripts/ray_node.sh join $(hostname -I | cut -d' ' -f1):$port"
+    exec ray start --head --port="$port" --include-dashboard=false "${@:2}"
     ;;
 join)
     [ $# -ge 2 ] || usage
-    address=$2
-    shift 2
-    ray start --address="$address" "$@" >/dev/null
-    echo "joined $address"
+    exec ray start --address="$2" "${@:3}"
     ;;
 *) usage ;;
 esac
