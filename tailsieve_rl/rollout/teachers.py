@@ -8,8 +8,6 @@ from typing import Any
 
 from hydra.errors import InstantiationException
 from omegaconf import DictConfig
-from verl.trainer.distillation import is_distillation_enabled
-from verl.utils.config import omega_conf_to_dataclass
 
 from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.engines.emulated.settings import EMULATED
@@ -24,8 +22,10 @@ def check_teachers(config: DictConfig) -> None:
         SettingsError: naming the key, its value and what would be right.
     """
     distillation = config.get(BLOCK)
-    if not is_distillation_enabled(distillation):
+    if distillation is None or not distillation.enabled:
         return
+    from verl.utils.config import omega_conf_to_dataclass
+
     teachers = {f"{BLOCK}.teacher_models.{name}": teacher for name, teacher in distillation.teacher_models.items()}
     engines: dict[str, Any] = {f"{name}.inference.name": teacher.inference.name for name, teacher in teachers.items()}
     engines["actor_rollout_ref.rollout.name"] = config.actor_rollout_ref.rollout.name
