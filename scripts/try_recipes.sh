@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Run two steps of every recipe of the paper on this machine, one after the other, with a tiny model and real prompts, and
-# print what came out. Arguments are recipes, all if there are none; a run takes one to three minutes on two cores.
+# Run two steps of every recipe of the paper, and of distillation, on this machine, one after the other, with a tiny model
+# and real prompts, and print what came out. Arguments are recipes, all if there are none; each takes a minute or two.
 # example: scripts/try_recipes.sh paper/qwen3.5-2b_tailsieve bench/stepwise
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,7 +16,7 @@ export TMPDIR=$SCRATCH HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0
 if [ $# = 0 ]; then
     set -- $(cd recipes && ls paper/[!_]*.yaml bench/stepwise.yaml cpu/distillation.yaml | sed 's/\.yaml$//')
 fi
-[ -f outputs/gsm8k/model/model.safetensors ] || python examples/gsm8k/prepare.py --out outputs/gsm8k >"$LOGS/prepare.log"
+python examples/gsm8k/prepare.py --out outputs/gsm8k >"$LOGS/prepare.log"
 
 # what_came_out FOLDER: one line from a run's result files.
 what_came_out() {
@@ -46,7 +46,11 @@ for recipe; do
     log=$LOGS/${recipe//\//_}.log out=outputs/try/$(basename "$recipe") command=train flags=(+try=cpu)
     case $recipe in
     bench/*) command=bench ;;
-    cpu/*) flags=("trainer.total_training_steps=2" "trainer.default_local_dir=$out") ;;
+    cpu/distillation)
+        flags=(trainer.total_training_steps=2 trainer.default_local_dir="$out")
+        python examples/countdown/build.py --out outputs/demo >>"$LOGS/prepare.log"
+        python examples/countdown/build.py --out outputs/student --steps 600 --seed 1 >>"$LOGS/prepare.log"
+        ;;
     esac
     rm -rf "$out"
     started=$SECONDS result="failed, see $log"
