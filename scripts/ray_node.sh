@@ -10,8 +10,10 @@ usage() {
     exit 2
 }
 
-# Ray hands this node's environment to all that runs here: each node needs the same packages, and what verl reads.
-export RAY_USAGE_STATS_ENABLED=${RAY_USAGE_STATS_ENABLED:-0}
+# Ray asks for its token where a head finds one, and a node that does not know it cannot join: the mode is said on each.
+export RAY_AUTH_MODE=${RAY_AUTH_MODE:-token} RAY_USAGE_STATS_ENABLED=${RAY_USAGE_STATS_ENABLED:-0}
+
+# Ray hands this node's environment to all that runs here: every node needs the same packages.
 python -c "import tailsieve_rl, verl" || {
     echo "scripts/ray_node.sh: error: tailsieve-rl or verl is not installed for $(command -v python)" >&2
     exit 1
