@@ -3,9 +3,9 @@
 convolution
     version   vLLM 0.30.0, model_executor/layers/mamba/ops/cpu/gdn_attention.py: _spec_forward
     why       the convolution's state of a sequence holds its last inputs, one more for each token that may be rejected.
-              vLLM writes them to the end of the largest such state and reads them from the front: with fewer drafts than
-              the largest depth it goes on from the wrong inputs, and if more tokens were accepted in the step before than
-              there are now, the kernel ends the engine
+              vLLM writes them to the end of the largest such state and reads them from the front: with fewer drafts
+              than the largest depth it goes on from the wrong inputs, and if more tokens were accepted in the step
+              before than there are now, the kernel ends the engine
     the end   when tests/live/test_speculation_mtp.py passes without it
 
 front
@@ -15,8 +15,8 @@ front
 
 contiguous
     version   vLLM 0.30.0, _custom_ops.py: fused_sigmoid_gating_delta_rule_update_cpu
-    why       decoding one request without drafts hands the kernel a slice of the block table, whose last stride is not 1,
-              and the kernel ends the engine
+    why       decoding one request without drafts hands the kernel a slice of the block table, whose last stride is not
+              1, and the kernel ends the engine
     the end   the same
 """
 
@@ -87,7 +87,9 @@ def _convolve(
     length = inputs.shape[1]
     states = states[:, :, : width - 1 + max(length, int(accepted.max())) - 1]
     silu = layer.activation == "silu"
-    native = torch.cpu._is_amx_tile_supported() and width == NATIVE_WIDTH and not gdn_attention.is_conv_state_dim_first()
+    native = (
+        torch.cpu._is_amx_tile_supported() and width == NATIVE_WIDTH and not gdn_attention.is_conv_state_dim_first()
+    )
     if native and int(accepted.max()) > length:  # more than the kernel takes: move their inputs to the front
         window = (accepted.long() - 1)[:, None, None] + torch.arange(width - 1)
         past = states[slots.long()]

@@ -2,10 +2,10 @@
 
 launchers
     version   vLLM 0.30.0, v1/worker/cpu_model_runner.py: _postprocess_triton
-    why       it puts the CPU kernels under the names of some of the Triton ones, while the launchers keep what they were
-              made with, and fail ("Cannot inspect kernel parameters for function"). Two of the kernels would fail next:
-              `expand` names an argument otherwise, and casts the output to integers, which loses the temperatures; the
-              one for the positions of the next draft names an argument otherwise
+    why       it puts the CPU kernels under the names of some of the Triton ones, while the launchers keep what they
+              were made with, and fail ("Cannot inspect kernel parameters for function"). Two of the kernels would fail
+              next: `expand` names an argument otherwise, and casts the output to integers, which loses the
+              temperatures; the one for the positions of the next draft names an argument otherwise
     the end   when tests/live/test_calibrate.py, at a draft depth, passes without --worker-extension-cls
 
 Gated delta nets need more: `cpu_delta_net.py`.
