@@ -19,6 +19,7 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.engine.core import EngineCore
 
 from tailsieve_rl.engines.vllm import draft_internals
+from tailsieve_rl.routing.draft import Depth, depth_at
 
 SCHEDULER = f"{__name__}.draft_depth_scheduler"
 SET, GET, COUNT = "set_draft_depth", "get_draft_depth", "count_drafts"
@@ -39,27 +40,32 @@ class DraftDepth:
         self._drafts = self._draft_tokens = self._accepted_tokens = 0
         self._look_up(self.num_spec_tokens)
 
-    def set_draft_depth(self, depth: int) -> int:
-        """From the next step on; returns the depth in force.
+    def set_draft_depth(self, depth: Depth) -> Depth:
+        """From the next step on, a depth for all batches or one by running requests; returns what is in force.
 
         In a model with recurrent layers, vLLM 0.30 decodes a step without drafts from the state behind the first token
         of the step before, whatever was accepted then. So when drafting ends, what runs begins such a step anew, from
         its tokens so far.
 
         Raises:
-            ValueError: if `depth` is not between 0 and the engine's largest.
+            ValueError: if a depth is not between 0 and the engine's largest, or a schedule would end drafts while
+                requests of such a model run.
         """
-        if not 0 <= depth <= self.num_spec_tokens:
+        depth = depth if isinstance(depth, int) else tuple(depth)
+        each = (depth,) if isinstance(depth, int) else depth
+        if not each or not 0 <= min(each) <= max(each) <= self.num_spec_tokens:
             raise ValueError(
                 f"draft depth {depth} must lie between 0 and {self.num_spec_tokens}, this engine's largest"
             )
-        if depth == 0 < self.draft_depth() and self.has_mamba_layers and self.running:
+        if self.has_mamba_layers and min(each) == 0 < max(each):
+            raise ValueError(f"draft depth {depth}: a model with recurrent layers cannot end drafts by the batch size")
+        if depth == 0 != self.draft_depth() and self.has_mamba_layers and self.running:
             self.reset_prefix_cache(reset_running_requests=True)
         self._look_up(depth)
         return self.draft_depth()
 
-    def draft_depth(self) -> int:
-        return self.dynamic_sd_lookup[1] if self.dynamic_sd_lookup else 0
+    def draft_depth(self) -> Depth:
+        return self._depth
 
     def count_drafts(self) -> dict[str, int]:
         """Since the start: drafts verified, tokens in them, tokens of them accepted."""
@@ -88,9 +94,10 @@ class DraftDepth:
     def reset_prefix_cache(self, reset_running_requests: bool = False, reset_connector: bool = False) -> bool:
         return super().reset_prefix_cache(reset_running_requests, reset_connector)  # type: ignore[misc]
 
-    def _look_up(self, depth: int) -> None:
+    def _look_up(self, depth: Depth) -> None:
+        self._depth = depth
         if self.num_spec_tokens:  # index 0 is never looked up
-            self.dynamic_sd_lookup = [depth] * (self.scheduler_config.max_num_seqs + 1)
+            self.dynamic_sd_lookup = [depth_at(depth, b) for b in range(self.scheduler_config.max_num_seqs + 1)]
 
 
 class DraftDepthScheduler(DraftDepth, Scheduler):
@@ -112,10 +119,10 @@ class _Core(Protocol):
 
 
 def _add_to_core() -> None:
-    def set_draft_depth(core: _Core, depth: int) -> int:
+    def set_draft_depth(core: _Core, depth: Depth) -> Depth:
         return core.scheduler.set_draft_depth(depth)
 
-    def get_draft_depth(core: _Core) -> int:
+    def get_draft_depth(core: _Core) -> Depth:
         return core.scheduler.draft_depth()
 
     def count_drafts(core: _Core) -> dict[str, int]:
