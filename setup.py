@@ -41,6 +41,7 @@ setup(
     package_data={
         "tailsieve_rl": ["py.typed"],
         "tailsieve_rl.simulation": ["data/*/*.json", "data/*/*.csv", "data/*/NOTICE"],
+        "tailsieve_rl.telemetry.page": ["*.html", "*.css", "*.js"],
         "": ["*.yaml"],
     },
     install_requires=[

@@ -42,6 +42,13 @@ def _compare(options: argparse.Namespace) -> int:
     return 0
 
 
+def _report(options: argparse.Namespace) -> int:
+    from tailsieve_rl.telemetry.report import report
+
+    print(*report(options.runs, options.out, options.trace, options.tensorboard, options.steps), sep="\n")
+    return 0
+
+
 def _simulate(options: argparse.Namespace) -> int:
     from pathlib import Path
 
@@ -136,6 +143,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a run")
     compare.set_defaults(run=_compare)
+
+    report = commands.add_parser(
+        "report",
+        help="show runs on a page: step times, a timeline of every request, allocation, lengths",
+        description="Write what a run did as a page that needs no network, as a Chrome trace (Perfetto, "
+        "chrome://tracing), or for TensorBoard. Several runs are set against the first one.",
+        epilog="example: tailsieve report outputs/quickstart/verl_sync outputs/quickstart/tailsieve "
+        "--out outputs/quickstart/report.html",
+    )
+    report.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a run")
+    report.add_argument("--out", metavar="FILE", help="the page (HTML)")
+    report.add_argument("--trace", metavar="FILE", help="the timelines as a trace (JSON)")
+    report.add_argument("--tensorboard", metavar="DIR", help="the steps' metrics, and a layout for them")
+    report.add_argument("--steps", metavar="A-B", help="steps of the timelines (default: as many as a page holds)")
+    report.set_defaults(run=_report)
 
     simulate = commands.add_parser(
         "simulate",

@@ -10,8 +10,9 @@ import pytest
 from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus
 from tailsieve_rl.routing.plan import Pool
 from tailsieve_rl.telemetry import run_files
-from tailsieve_rl.telemetry.compare import RunFilesError, table
+from tailsieve_rl.telemetry.compare import table
 from tailsieve_rl.telemetry.run_files import RunFiles
+from tailsieve_rl.telemetry.runs import RunFilesError
 
 
 def _files(out: Path, resumed_after: int = 0, mode: str = "tailsieve") -> RunFiles:
