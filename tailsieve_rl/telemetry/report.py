@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tailsieve_rl.input_error import InputError
+from tailsieve_rl.telemetry.page.data import page_data
+from tailsieve_rl.telemetry.page.render import render
 from tailsieve_rl.telemetry.run_files import write_whole
 from tailsieve_rl.telemetry.runs import read_runs
+from tailsieve_rl.telemetry.trace import trace as chrome_trace
 
 
 class ReportError(InputError):
@@ -37,15 +40,15 @@ def report(
             raise ReportError(f"{option} {file}: is a folder; give a file")
     chosen = _range(steps)
     runs = read_runs(folders)
-    said = []
+    texts = {}
     if out is not None:
-        from tailsieve_rl.telemetry.page.data import page_data
-        from tailsieve_rl.telemetry.page.render import render
-
-        text = render(page_data(runs, chosen))
-        _write(Path(out), text)
-        said.append(out)
-    return said
+        texts[out] = render(page_data(runs, chosen))
+    if trace is not None:
+        texts[trace] = chrome_trace(runs, chosen)
+    for file, text in texts.items():  # only now, so that nothing is written if something cannot be
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(Path(file), lambda partial, text=text: Path(partial).write_text(text, encoding="utf-8"))
+    return list(texts)
 
 
 def _range(steps: str | None) -> range | None:
@@ -55,8 +58,3 @@ def _range(steps: str | None) -> range | None:
     if not (first.isdigit() and (last or first).isdigit() and int(first) <= int(last or first)):
         raise ReportError(f"--steps {steps}: must be one step, or a range such as 3-7")
     return range(int(first), int(last or first) + 1)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, lambda partial: Path(partial).write_text(text, encoding="utf-8"))

@@ -93,9 +93,8 @@ def read_runs(folders: Sequence[str | Path]) -> list[Run]:
         for key in SHARED:
             ours, theirs = (_shared(r.summary, key) for r in (runs[0], run))
             if ours is not None and theirs is not None and ours != theirs:
-                raise RunFilesError(
-                    f"{runs[0].folder} and {run.folder} cannot be compared: {key} is {ours} in one, {theirs} in the other"
-                )
+                differ = f"{key} is {ours} in one, {theirs} in the other"
+                raise RunFilesError(f"{runs[0].folder} and {run.folder} cannot be compared: {differ}")
     return runs
 
 

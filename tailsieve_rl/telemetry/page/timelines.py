@@ -97,7 +97,8 @@ def _cutoff(line: dict[str, Any]) -> float | None:
 def _groups(rows: pa.Table) -> tuple[list[list[Any]], np.ndarray]:
     """(uid, prompt, attempt, prompt tokens) of each group, and which one a row belongs to."""
     index: dict[str, int] = {}
-    groups, of_row = [], []
+    groups: list[list[Any]] = []
+    of_row = []
     keys = ("uid", "prompt_index", "attempt", "prompt_tokens")
     for uid, *rest in zip(*(rows[key].to_pylist() for key in keys), strict=True):
         if uid not in index:
