@@ -1,6 +1,6 @@
 """Timelines as a Chrome trace (the Trace Event Format, JSON), which Perfetto and chrome://tracing open.
 
-A process is a replica of a run, a thread one of its request slots, a slice a request. Steps follow each other, and start
+A process is a replica of a run, a thread one of its request slots, a slice a request. Steps follow each other and begin
 together in all runs. Flows lead from a request that was thrown away to the one that generated it again.
 """
 
