@@ -22,6 +22,9 @@ SHARED = ("groups_per_step", "responses_per_group", "backend", "model")
 """What runs must have in common, where both say it: else their step times are of different work."""
 
 
+_DRAFTS = ("draft_depth", "drafted_tokens", "accepted")
+
+
 class RunFilesError(InputError):
     """A folder that does not hold a finished run, or runs that cannot be compared."""
 
@@ -63,7 +66,7 @@ class Run:
                     raise RunFilesError(f"{self.folder}/steps.jsonl: step {step.get('step')} has no {key}")
 
     def requests(self) -> pa.Table:
-        """requests.parquet.
+        """requests.parquet; without the columns of drafts in a run that is older than they are.
 
         Raises:
             RunFilesError: if it is missing, or lacks columns.
@@ -75,10 +78,11 @@ class Run:
             table = pq.read_table(path)
         except pa.ArrowException as error:
             raise RunFilesError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
-        missing = [name for name in REQUESTS.names if name not in table.column_names]
+        there = [name for name in REQUESTS.names if name in table.column_names]
+        missing = [name for name in REQUESTS.names if name not in {*there, *_DRAFTS}]
         if missing:
             raise RunFilesError(f"{path} has no column {', '.join(missing)}")
-        return table.select(REQUESTS.names).cast(REQUESTS)
+        return table.select(there).cast(pa.schema([REQUESTS.field(name) for name in there]))
 
 
 def read_runs(folders: Sequence[str | Path]) -> list[Run]:

@@ -5,14 +5,14 @@ import pytest
 
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.control.evidence import no_evidence
-from tailsieve_rl.routing.control.forecast import Forecast, draw
+from tailsieve_rl.routing.control.forecast import Forecast, PoolTaus, draw
 from tailsieve_rl.routing.control.tuning import Tuning
+from tailsieve_rl.routing.draft import DraftDepths, geometric
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.simulation.experiments import Options, experiment, training
 from tailsieve_rl.simulation.profiles import profile
 from tailsieve_rl.simulation.profiles.speculation import (
     draft_cost_share,
-    expected_accepted,
     profile_with_mtp,
     with_drafts,
 )
@@ -71,9 +71,9 @@ def test_the_figures_are_drawn(results, tmp_path):
 
 
 def test_a_verification_yields_one_token_more_than_the_accepted_drafts():
-    assert expected_accepted(0, 0.8) == 1
-    assert expected_accepted(3, 0.8) == pytest.approx(1 + 0.8 + 0.64 + 0.512)
-    assert expected_accepted(3, 1.0) == 4 and expected_accepted(3, 0.0) == 1
+    assert geometric(0.8, 3).tokens(0) == 1
+    assert geometric(0.8, 3).tokens(3) == pytest.approx(1 + 0.8 + 0.64 + 0.512)
+    assert geometric(1.0, 3).tokens(3) == 4 and geometric(0.0, 3).tokens(3) == 1
 
 
 def test_drafts_that_are_never_accepted_cost_and_free_ones_that_always_are_gain():
@@ -106,11 +106,11 @@ def test_a_forecast_uses_the_depth_of_each_pool():
     evidence = type(evidence)(lengths, model, online=False)
     at = Allocation(4, 1)
     plain, drafted, swapped = (
-        Tuning(depths=depths).forecast(evidence, setup, 1) for depths in ((0, 0), (4, 2), (0, 2))
+        Tuning().forecast(evidence, setup, 1, DraftDepths(tail, bulk)) for tail, bulk in ((0, 0), (4, 2), (0, 2))
     )
     assert drafted.bulk_s(at).mean() < 0.8 * plain.bulk_s(at).mean()
     assert drafted.tail_s(at).mean() < 0.8 * plain.tail_s(at).mean()
     assert swapped.bulk_s(at) == pytest.approx(drafted.bulk_s(at))
     draws = draw(lengths, 16, Tuning().samples, np.random.default_rng((0, 1)))
-    tables = model.table(64, 2), model.table(64, 0)
-    assert swapped.step_s(at) == Forecast(draws, 4, tables[0], tail_tau=tables[1]).step_s(at)
+    plain_tau, drafted_tau = model.table(64, 0), model.table(64, 2)
+    assert swapped.step_s(at) == Forecast(draws, 4, PoolTaus(plain_tau, drafted_tau, plain_tau)).step_s(at)

@@ -76,7 +76,7 @@ class Joint(Adaptive):
         state = replace(state, evidence=evidence, steps=state.steps + 1)
         if setup.replicas < 2 or setup.groups < 2:
             return state
-        forecast = self.tuning.forecast(evidence, setup, state.steps)
+        forecast = self.tuning.forecast(evidence, setup, state.steps, outcome.plan.depths)
         if forecast is None:
             return state
         state = replace(state, surface=self._smoothed(state, forecast))

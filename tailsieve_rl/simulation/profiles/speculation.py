@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tailsieve_rl.routing.decode_model import DecodeModel, DecodePoint
+from tailsieve_rl.routing.draft import geometric
 from tailsieve_rl.simulation.profiles import profile
 from tailsieve_rl.simulation.profiles.configurations import CONFIGURATIONS, H100
 from tailsieve_rl.simulation.profiles.roofline import WEIGHT_BYTES, dense_parameters, roofline
@@ -11,11 +12,6 @@ from tailsieve_rl.simulation.profiles.roofline import WEIGHT_BYTES, dense_parame
 ACCEPTANCE = 0.8
 """Chance that a draft token is accepted, given that those before it were: an estimate. DeepSeek-V3's report has 85 to
 90 % for the first token of its MTP module; here one head drafts all of them, each from its own last one."""
-
-
-def expected_accepted(depth: int, acceptance: float) -> float:
-    """Tokens that a verification yields: the accepted drafts, geometric in their number, and one of the model's own."""
-    return sum(acceptance**i for i in range(depth + 1))
 
 
 def with_drafts(
@@ -49,13 +45,15 @@ def with_drafts(
         )
     plain = [point for point in model.points if point.draft_depth == 0]
     drafted = []
+    accepted = geometric(acceptance, max(chosen, default=0))
     for depth in chosen:
-        accepted = expected_accepted(depth, acceptance)
         verifier = verify(depth + 1) if verify else None
         for point in plain:
             pass_s = float(verifier.tau(point.b) if verifier else model.tau(point.b * (depth + 1)))
-            drafted.append(DecodePoint(point.b, (pass_s + depth * draft_cost_share * point.tau_s) / accepted, depth))
-    return replace(model, points=(*plain, *drafted))
+            pass_s += depth * draft_cost_share * point.tau_s
+            drafted.append(DecodePoint(point.b, pass_s / accepted.tokens(depth), depth))
+    notes = {**model.notes, "acceptance": list(accepted.at_least)}
+    return replace(model, points=(*plain, *drafted), notes=notes)
 
 
 def draft_cost_share(name: str) -> float:
@@ -87,3 +85,8 @@ def profile_with_mtp(name: str, depths: Iterable[int], acceptance: float = ACCEP
     return with_drafts(
         profile(name), depths, acceptance, draft_cost_share(name), lambda tokens: roofline(configuration, H100, tokens)
     )
+
+
+def modelled(name: str, acceptance: float | None, max_depth: int) -> DecodeModel:
+    """A shipped profile: with MTP at depths 1 to `max_depth` if an acceptance is given, else without speculation."""
+    return profile(name) if acceptance is None else profile_with_mtp(name, range(1, max_depth + 1), acceptance)

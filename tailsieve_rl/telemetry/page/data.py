@@ -30,7 +30,7 @@ REQUIRED = (
 OPTIONAL = {
     "reward_mean": "rewards (reward_mean): rollouts without training have none",
     "predicted_s": "predicted step times (predicted_s): only a controller that predicts writes them",
-    "draft_depth_tail": "speculation (draft_depth_tail, accept_length_tail, ...): decoding without drafts",
+    "accept_length_bulk": "drafts (accept_length_bulk, accept_rate_bulk, ...): it decoded without speculation",
 }
 """Metric -> what the page says when no run has it."""
 

@@ -150,9 +150,9 @@ function charts() {
   ];
   if (all("reward_mean").length) found.push(chart("Reward", "Mean over the step's responses.", [strip("reward", all("reward_mean"), { zero: false })], steps));
   found.push(chart("Tokens thrown away", "Share of all generated tokens: left-over groups, and tries that failed.", [strip("share", all("wasted_fraction"), { tick: percent })], { ...steps, value: percent }));
-  if (has("draft_depth_tail")) found.push(chart(`Speculation${of}`, "Tokens drafted at once, and tokens accepted with each.", [
+  if (has("accept_length_tail") || has("accept_length_bulk")) found.push(chart(`Speculation${of}`, "Tokens drafted at once; tokens a verification yields, its own one included.", [
     pair("draft depth", "draft_depth", { tail: "tail pool", bulk: "bulk pool" }),
-    ...(has("accept_length_tail") || has("accept_length_bulk") ? [pair("accepted length", "accept_length", { tail: "tail pool", bulk: "bulk pool" })] : []),
+    pair("tokens a verification", "accept_length", { tail: "tail pool", bulk: "bulk pool" }),
   ], steps));
   document.getElementById("charts").replaceChildren(...found.map((c) => c.card));
   found.forEach((c) => c.draw());
