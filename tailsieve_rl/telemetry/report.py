@@ -8,6 +8,7 @@ from tailsieve_rl.telemetry.page.data import page_data
 from tailsieve_rl.telemetry.page.render import render
 from tailsieve_rl.telemetry.run_files import write_whole
 from tailsieve_rl.telemetry.runs import read_runs
+from tailsieve_rl.telemetry.tensorboard import write_tensorboard
 from tailsieve_rl.telemetry.trace import trace as chrome_trace
 
 
@@ -45,10 +46,11 @@ def report(
         texts[out] = render(page_data(runs, chosen))
     if trace is not None:
         texts[trace] = chrome_trace(runs, chosen)
+    written = list(texts) if tensorboard is None else [*texts, *write_tensorboard(runs, Path(tensorboard))]
     for file, text in texts.items():  # only now, so that nothing is written if something cannot be
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         write_whole(Path(file), lambda partial, text=text: Path(partial).write_text(text, encoding="utf-8"))
-    return list(texts)
+    return written
 
 
 def _range(steps: str | None) -> range | None:

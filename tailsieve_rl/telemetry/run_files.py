@@ -67,6 +67,7 @@ def outcome_line(outcome: StepOutcome) -> dict[str, Any]:
         "tail_time_s": outcome.tail_time_s,
         "bulk_time_s": outcome.bulk_time_s,
         "gen_time_s": outcome.gen_time_s,
+        "imbalance": outcome.imbalance,
         "consumed_groups": len(outcome.consumed),
         "candidates": len(outcome.candidates),
         "aborted_tokens": outcome.aborted_tokens,

@@ -94,12 +94,19 @@ def read_runs(folders: Sequence[str | Path]) -> list[Run]:
     paths = [Path(folder) for folder in folders]
     runs = [Run(name, path, *_read(path)) for name, path in zip(_names(paths), paths, strict=True)]
     for run in runs[1:]:
-        for key in SHARED:
-            ours, theirs = (_shared(r.summary, key) for r in (runs[0], run))
-            if ours is not None and theirs is not None and ours != theirs:
-                differ = f"{key} is {ours} in one, {theirs} in the other"
-                raise RunFilesError(f"{runs[0].folder} and {run.folder} cannot be compared: {differ}")
+        differ = difference(runs[0].summary, run.summary)
+        if differ:
+            raise RunFilesError(f"{runs[0].folder} and {run.folder} cannot be compared: {differ}")
     return runs
+
+
+def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
+    """Why two runs cannot be compared, in words; None if they can, as far as both say."""
+    for key in SHARED:
+        one, other = _shared(ours, key), _shared(theirs, key)
+        if one is not None and other is not None and one != other:
+            return f"{key} is {one} in one, {other} in the other"
+    return None
 
 
 def relative(steps: Sequence[Step], baseline: Sequence[Step]) -> tuple[float, float, float] | None:

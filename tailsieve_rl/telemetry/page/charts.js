@@ -49,7 +49,8 @@ function plot(strips, options, width) {
 function drawStrip(svg, strip, top, width, left, right, toX) {
   const ys = strip.series.flatMap((line) => line.y).filter((y) => y !== null);
   let low = strip.zero === false ? Math.min(...ys) : Math.min(0, ...ys), high = Math.max(...ys);
-  if (!(high > low)) { high = low + 1; }
+  if (!ys.length) low = 0;
+  if (!(high > low)) high = low + 1;
   const pad = (high - low) * 0.06;
   if (low < 0 || strip.zero === false) low -= pad;
   high += pad;
