@@ -1,5 +1,5 @@
 // The timeline of one step in one run: a canvas with its facts above it.
-const AXIS = 22, LANE_GAP = 6, TARGET = 330, EXPANDED = 9;
+const AXIS = 22, LANE_GAP = 6, TARGET = 330, TALLEST = 1200, EXPANDED = 9;
 
 // A block for one run. `view` is shared by the blocks: step, order, range of time shown, prompt that is pointed at.
 function timelineBlock(run, colour, view, changed) {
@@ -65,7 +65,7 @@ function timelineBlock(run, colour, view, changed) {
     canvas.hidden = !step;
     if (!step) return;
     const rows = placed.lanes.reduce((sum, lane) => sum + Math.max(1, lane.rows.length), 0);
-    const rowHeight = Math.max(1, Math.min(12, Math.floor(TARGET / rows)));
+    const rowHeight = rows > TALLEST ? TALLEST / rows : Math.max(1, Math.min(12, Math.floor(TARGET / rows)));
     let top = 18;
     for (const lane of placed.lanes) {
       lane.rowHeight = expanded.has(lane.name) ? Math.max(EXPANDED, rowHeight) : rowHeight;
@@ -107,7 +107,7 @@ function timelineBlock(run, colour, view, changed) {
     pen.fillRect(edge, lane.top, Math.max(0, toX(end) - edge), lane.height);
     const pointed = view.pointed === null ? -1 : placed.groups.findIndex((g) => g.prompt === view.pointed);
     const colours = { tail: css("--tail"), bulk: css("--bulk"), aborted: css("--aborted"), retried: css("--retried"), card: css("--card") };
-    const tall = lane.rowHeight > 3 ? lane.rowHeight - 1 : lane.rowHeight;
+    const tall = lane.rowHeight > 3 ? lane.rowHeight - 1 : Math.max(1, lane.rowHeight);
     lane.rows.forEach((request, i) => bar(pen, request, lane.top + i * lane.rowHeight, tall, colours, pointed === -1 || request.group === pointed ? 1 : 0.16));
     pen.globalAlpha = 1;
     const idle = end - lane.end;
