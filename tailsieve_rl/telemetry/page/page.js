@@ -17,7 +17,7 @@ function cards() {
   const ratio = run.speedup;
   document.getElementById("cards").replaceChildren(
     card("Generation time a step", seconds(run.genTime[0]), `median of ${count}${other ? `; ${other.name} ${seconds(other.genTime[0])}` : ""}`),
-    ratio ? card(`Speedup over ${first.name}`, `${ratio[0].toFixed(2)}×`, `95 %: ${ratio[1].toFixed(2)} to ${ratio[2].toFixed(2)}, step by step`)
+    ratio ? card("Speedup", `${ratio[0].toFixed(2)}×`, `over ${first.name}, step by step; 95 %: ${ratio[1].toFixed(2)} to ${ratio[2].toFixed(2)}`)
       : card("Slowest step", seconds(Math.max(...run.steps.gen_time_s)), `step ${run.steps.step[run.steps.gen_time_s.indexOf(Math.max(...run.steps.gen_time_s))]}`),
     card("Last step's allocation", `q ${number(last("q"))}, m ${number(last("m"))}`, `tail groups of ${run.groups}, tail replicas of ${run.replicas.length}`),
     card("Tokens thrown away", percent(run.wasted), `${number(run.abortedTokens)} tokens of left-over groups`),
@@ -111,7 +111,7 @@ function timeline() {
       h("span", {}, h("button", { type: "button", "aria-label": "Step before", onclick: () => move(-1) }, "‹"), slider, h("button", { type: "button", "aria-label": "Next step", onclick: () => move(1) }, "›"), label),
       h("span", {}, "rows by", orders), several ? h("span", {}, "runs", toggles) : null, reset,
       h("span", { class: "legend" }, swatch("--bulk", "fresh group"), swatch("--tail", "regenerated (tail) group"), swatch("--aborted", "thrown away"), swatch("--idle", "idle"))),
-    left ? h("p", { class: "sub" }, `This page holds the timelines of ${stepsDrawn.length} steps; --steps A-B chooses others.`) : null,
+    left ? h("p", { class: "sub" }, `This page holds the timelines of ${stepsDrawn.length} of the steps; --steps A-B chooses others.`) : null,
     blocks,
   ].filter(Boolean));
   draw();

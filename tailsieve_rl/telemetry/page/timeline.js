@@ -1,5 +1,5 @@
 // The timeline of one step in one run: a canvas with its facts above it.
-const AXIS = 22, LANE_GAP = 6, TARGET = 330, TALLEST = 1200, EXPANDED = 9;
+const AXIS = 22, LANE_GAP = 6, SMALLEST = 16, TARGET = 330, TALLEST = 1200, EXPANDED = 9;
 
 // A block for one run. `view` is shared by the blocks: step, order, range of time shown, prompt that is pointed at.
 function timelineBlock(run, colour, view, changed) {
@@ -68,9 +68,10 @@ function timelineBlock(run, colour, view, changed) {
     const rowHeight = rows > TALLEST ? TALLEST / rows : Math.max(1, Math.min(12, Math.floor(TARGET / rows)));
     let top = 18;
     for (const lane of placed.lanes) {
-      lane.rowHeight = expanded.has(lane.name) ? Math.max(EXPANDED, rowHeight) : rowHeight;
+      const least = expanded.has(lane.name) ? EXPANDED : Math.min(12, Math.floor(SMALLEST / lane.rows.length));
+      lane.rowHeight = Math.max(rowHeight, least);
       lane.top = top;
-      lane.height = Math.max(16, lane.rows.length * lane.rowHeight);
+      lane.height = Math.max(SMALLEST, lane.rows.length * lane.rowHeight);
       top += lane.height + LANE_GAP;
     }
     const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = top + AXIS;
