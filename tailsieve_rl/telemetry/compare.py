@@ -41,6 +41,11 @@ def _relative(steps: list[dict[str, Any]], baseline: list[dict[str, Any]]) -> st
     return "-" if ratio is None else "{:.2f} ({:.2f}-{:.2f})".format(*ratio)
 
 
+def _reward(summary: dict[str, Any], steps: list[dict[str, Any]]) -> str:
+    """Rollouts without training have none."""
+    return f"{summary['reward_first']:.3f} -> {summary['reward_last']:.3f}" if "reward_first" in summary else "-"
+
+
 def _over_steps(key: str) -> Callable[[dict[str, Any], list[dict[str, Any]]], str]:
     def value(summary: dict[str, Any], steps: list[dict[str, Any]]) -> str:
         seen = [step[key] for step in steps]
@@ -53,8 +58,8 @@ _ROWS: tuple[tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], str]], 
     ("runs on", lambda s, _: f"{s['backend']}"),
     ("generation time a step, s: median (quartiles)", _generation_time),
     ("steps / groups consumed", lambda s, _: f"{s['steps']} / {s['consumed_groups']}"),
-    ("off-policy responses", lambda s, _: f"{s['off_policy_trajectories']}"),
-    ("reward, first steps -> last steps", lambda s, _: f"{s['reward_first']:.3f} -> {s['reward_last']:.3f}"),
+    ("off-policy responses", lambda s, _: f"{s.get('off_policy_trajectories', '-')}"),
+    ("reward, first steps -> last steps", _reward),
     (
         "response length P50 / P90 / max, tokens",
         lambda s, _: " / ".join(f"{s[f'response_length_{p}']:.0f}" for p in ("p50", "p90", "max")),

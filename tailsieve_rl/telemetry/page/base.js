@@ -25,6 +25,14 @@ const seconds = (value) => `${number(value)} s`;
 const percent = (share) => `${number(100 * share, share < 0.0995 ? 2 : 3)} %`;
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+const button = (text, onclick, more) => h("button", { type: "button", onclick, ...more }, text);
+const tableRow = (tag, cells, more) => {
+  const made = cells.map((cell) => h(tag, {}, cell));
+  return h("tr", more, made);
+};
+const tableOf = (names, rows) =>
+  h("div", { class: "scroll" }, h("table", {}, h("thead", {}, tableRow("th", names)), h("tbody", {}, rows)));
+
 const tip = {
   show(event, title, rows) {
     const box = document.getElementById("tip");
@@ -37,12 +45,15 @@ const tip = {
     box.style.left = `${Math.max(4, left)}px`;
     box.style.top = `${Math.max(4, Math.min(event.clientY + 14, innerHeight - height - 4))}px`;
   },
-  hide() { document.getElementById("tip").hidden = true; },
+  hide() {
+    document.getElementById("tip").hidden = true;
+  },
 };
 const dot = (colour, dashed) => h("span", { class: dashed ? "dot dashed" : "dot", style: `background:${colour}` });
 
 // A tick's text: no more digits than it has.
-const tickText = (value) => (Math.abs(value) >= 10000 ? value.toLocaleString("en") : String(Number(value.toPrecision(6))));
+const tickText = (value) =>
+  Math.abs(value) >= 10000 ? value.toLocaleString("en") : String(Number(value.toPrecision(6)));
 
 // At most `count` round values that cover [low, high].
 function ticks(low, high, count) {
@@ -51,6 +62,7 @@ function ticks(low, high, count) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999);
   const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(Number((i * step).toPrecision(12)));
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++)
+    found.push(Number((i * step).toPrecision(12)));
   return found;
 }

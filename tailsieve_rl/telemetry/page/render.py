@@ -4,7 +4,20 @@ import json
 from importlib.resources import files
 from typing import Any
 
-SCRIPTS = ("base.js", "charts.js", "lanes.js", "timeline.js", "page.js")
+SCRIPTS = (
+    "base.js",
+    "lanes.js",
+    "model.js",
+    "headline.js",
+    "facts.js",
+    "paint.js",
+    "timeline.js",
+    "stepper.js",
+    "charts.js",
+    "graphs.js",
+    "page.js",
+)
+"""In order: each uses those before it."""
 
 
 def render(data: dict[str, Any]) -> str:
