@@ -32,7 +32,8 @@ def report(
         A line for each thing written.
 
     Raises:
-        InputError: if an option cannot work, a folder holds no run, or the runs cannot be compared.
+        InputError: if an option cannot work, a folder holds no run, the runs cannot be compared, or a file cannot be
+            written.
     """
     if not (out or trace or tensorboard):
         raise ReportError("report needs --out FILE, --trace FILE or --tensorboard DIR")
@@ -48,9 +49,16 @@ def report(
         texts[trace] = chrome_trace(runs, chosen)
     written = list(texts) if tensorboard is None else [*texts, *write_tensorboard(runs, Path(tensorboard))]
     for file, text in texts.items():  # only now, so that nothing is written if something cannot be
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(Path(file), lambda partial, text=text: Path(partial).write_text(text, encoding="utf-8"))
+        _write(Path(file), text)
     return written
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, lambda partial: Path(partial).write_text(text, encoding="utf-8"))
+    except OSError as error:
+        raise ReportError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _range(steps: str | None) -> range | None:

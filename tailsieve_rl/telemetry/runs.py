@@ -69,7 +69,7 @@ class Run:
         """requests.parquet; without the columns of drafts in a run that is older than they are.
 
         Raises:
-            RunFilesError: if it is missing, or lacks columns.
+            RunFilesError: if it is missing or empty, or lacks columns.
         """
         path = self.folder / "requests.parquet"
         if not path.is_file():
@@ -82,6 +82,8 @@ class Run:
         missing = [name for name in REQUESTS.names if name not in {*there, *_DRAFTS}]
         if missing:
             raise RunFilesError(f"{path} has no column {', '.join(missing)}")
+        if not table.num_rows:
+            raise RunFilesError(f"{path} is empty: the run finished no step")
         return table.select(there).cast(pa.schema([REQUESTS.field(name) for name in there]))
 
 

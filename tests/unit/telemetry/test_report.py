@@ -166,6 +166,10 @@ def _without_column(run: Path) -> None:
     pq.write_table(table.drop_columns(["end_s"]), run / "requests.parquet")
 
 
+def _without_rows(run: Path) -> None:
+    pq.write_table(pq.read_table(run / "requests.parquet").slice(0, 0), run / "requests.parquet")
+
+
 def _without_metric(run: Path) -> None:
     lines = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
     del lines[1]["bulk_time_s"]
@@ -179,6 +183,7 @@ def _without_metric(run: Path) -> None:
         (_without_metric, "steps.jsonl: step 2 has no bulk_time_s"),
         (lambda run: (run / "requests.parquet").unlink(), "holds no requests.parquet"),
         (lambda run: (run / "requests.parquet").write_text("no"), "requests.parquet cannot be read"),
+        (_without_rows, "requests.parquet is empty"),
         (lambda run: (run / "summary.json").unlink(), "holds no summary.json"),
         (lambda run: (run / "summary.json").write_text("{}"), "summary.json has no mode"),
         (lambda run: (run / "steps.jsonl").write_text(""), "steps.jsonl is empty"),
@@ -199,6 +204,7 @@ def test_a_run_that_lacks_something_is_refused_by_name(
     [
         ([], "needs --out FILE, --trace FILE or --tensorboard DIR"),
         (["--out", "."], "--out .: is a folder"),
+        (["--out", "summary.json/page.html"], "summary.json/page.html cannot be written"),
         (["--out", "page.html", "--steps", "3-1"], "--steps 3-1: must be one step, or a range"),
         (["--out", "page.html", "--steps", "7"], "--steps 7-7: the runs have steps 1 to 4"),
         (["--trace", "trace.json", "--steps", "7-9"], "--steps 7-9: no run has one of these"),
