@@ -6,6 +6,7 @@ import pytest
 from e2e.jobs import Job, run_job
 from e2e.wandb_file import history
 
+from tailsieve_rl import cli
 from tailsieve_rl.telemetry.dashboard import ALWAYS
 
 EXISTING_JOB = """
@@ -85,6 +86,12 @@ def test_the_last_step_leaves_nothing_over(job: Job) -> None:
 
 def test_validation_runs_in_between_and_reports_verls_metrics(job: Job) -> None:
     assert "val-core/" in job.log
+
+
+def test_its_report_and_trace_can_be_drawn(job: Job) -> None:
+    page, trace = job.out / "page.html", job.out / "trace.json"
+    assert cli.main(["report", str(job.out), "--out", str(page), "--trace", str(trace)]) == 0
+    assert all(uid in page.read_text() and uid in trace.read_text() for uids in job.consumed().values() for uid in uids)
 
 
 def test_a_run_logged_offline_has_every_metric_that_the_dashboards_panels_name(job: Job) -> None:
