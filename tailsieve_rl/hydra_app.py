@@ -136,7 +136,7 @@ def _cause(error: BaseException) -> BaseException:
 
 
 def _is_settings_error(error: BaseException) -> bool:
-    from tailsieve_rl.config.settings import SettingsError
+    from tailsieve_rl.config.blocks import SettingsError
 
     return isinstance(error, SettingsError)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from omegaconf import DictConfig, open_dict
 
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.blocks import SettingsError
 
 DR_GRPO = "dr_grpo"
 GRPO = "grpo"

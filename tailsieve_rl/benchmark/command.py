@@ -17,9 +17,9 @@ from tailsieve_rl.benchmark.job import cell_config, run_cell
 from tailsieve_rl.benchmark.report import draw, table
 from tailsieve_rl.benchmark.settings import BLOCK, BenchSettings, read_bench
 from tailsieve_rl.benchmark.virtual import VirtualCell
+from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.config.rollout_only import BLOCK as ROLLOUT_ONLY
 from tailsieve_rl.config.rollout_only import RolloutOnlySettings, read_rollout_only
-from tailsieve_rl.config.settings import SettingsError
 from tailsieve_rl.hydra_app import run_app
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.routing.policies.named import BASELINE

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tailsieve_rl.config.settings import SettingsError, build_block
+from tailsieve_rl.config.blocks import SettingsError, build_block
 from tailsieve_rl.simulation.profiles import PROFILES
 from tailsieve_rl.simulation.workloads import Coarse, named_workload
 

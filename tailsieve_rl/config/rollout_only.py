@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tailsieve_rl.config.settings import SettingsError, build_block
+from tailsieve_rl.config.blocks import SettingsError, build_block
 from tailsieve_rl.routing.policies.named import ADAPTS, BASELINE, COMPARED
 
 BLOCK = "trainer.v1.tailsieve_rollout"

@@ -6,7 +6,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from tailsieve_rl.config.settings import BLOCK, Settings, SettingsError, read_settings
+from tailsieve_rl.config.blocks import SettingsError
+from tailsieve_rl.config.settings import BLOCK, Settings, read_settings
 from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.rollout.forced_lengths import replayed_workload

@@ -11,6 +11,8 @@ from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
 
 # What our server adds to a finished call: times of its own clock, seconds.
 ARRIVAL, FIRST_TOKEN = "tailsieve_arrival_s", "tailsieve_first_token_s"
+DRAFTS = (("spec_num_draft_tokens", 0), ("tailsieve_accepted", ()))
+"""What it adds with speculation (and what it is without): drafts, and verifications by accepted ones."""
 EMULATED_END = "tailsieve_emulated_end_s"
 """What an emulated server adds: when the call ended, in its seconds since the step's start."""
 
@@ -40,13 +42,13 @@ class TailSieveClient(LLMServerClient):
             )
         engine_id = response.next_engine_id()
         token = ENGINE_ID.set(engine_id)
-        tokens = 0
+        ended: tuple[Any, ...] = (0,)
         try:
             output = await super().generate(request_id, **kwargs)
-            tokens = len(output.token_ids)
+            ended = (len(output.token_ids), *(output.extra_fields.get(key, default) for key, default in DRAFTS))
         finally:
             ENGINE_ID.reset(token)
-            self._load_balancer.release.remote(engine_id, tokens)
+            self._load_balancer.release.remote(engine_id, *ended)
         if output.stop_reason in ("aborted", "abort"):
             raise GroupClosed
         seen = output.extra_fields

@@ -1,6 +1,8 @@
 """The routing policy and the controller that a configuration names."""
 
-from tailsieve_rl.config.settings import BLOCK, Settings, SettingsError
+from tailsieve_rl.config.blocks import SettingsError
+from tailsieve_rl.config.settings import BLOCK, Settings
+from tailsieve_rl.rollout.speculation import route_depth
 from tailsieve_rl.routing.allocation import Allocation, check_allocation
 from tailsieve_rl.routing.control import Controller, Fixed, Hierarchical, Joint
 from tailsieve_rl.routing.control.tuning import Tuning
@@ -38,7 +40,11 @@ def starting_allocation(settings: Settings, setup: Setup) -> Allocation:
 
 
 def make_policy(settings: Settings, setup: Setup) -> RoutingPolicy:
-    """The routing policy that the settings name."""
+    """The routing policy that the settings name, with their speculation."""
+    return route_depth(_routing(settings, setup), settings.speculation, decode_model_of(settings))
+
+
+def _routing(settings: Settings, setup: Setup) -> RoutingPolicy:
     if settings.policy == "uniform":
         return Uniform()
     if settings.policy == "least_loaded":

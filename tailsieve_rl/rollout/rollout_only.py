@@ -14,9 +14,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.workers.rollout.llm_server import LLMServerManager
 
+from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.config.rollout_only import BLOCK, PolicyRun, read_rollout_only
 from tailsieve_rl.config.settings import BLOCK as SETTINGS
-from tailsieve_rl.config.settings import SettingsError
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.rollout.policy_of import decode_model_of, make_policy, starting_allocation
 from tailsieve_rl.rollout.state import RunState

@@ -30,9 +30,10 @@ from tailsieve_rl.rollout.client import TailSieveClient
 from tailsieve_rl.rollout.context import ATTEMPT, LENGTHS
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.forced_lengths import ForcedLengths
-from tailsieve_rl.rollout.policy_of import make_policy
+from tailsieve_rl.rollout.policy_of import make_policy, starting_allocation
 from tailsieve_rl.rollout.prompt_stream import Prompt, PromptStream
 from tailsieve_rl.rollout.sampler import TailSieveSampler
+from tailsieve_rl.rollout.speculation import start_with_drafts
 from tailsieve_rl.rollout.state import RunState, continues, load_state, save_state
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.outcome import StepOutcome
@@ -58,6 +59,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         with open_dict(config):
             config.actor_rollout_ref.rollout.router_config_path = ROUTER_FILE
             config.actor_rollout_ref.rollout.agent.agent_loop_manager_class = MANAGER
+            start_with_drafts(config, self.settings.speculation, starting_allocation(self.settings, self.setup).m)
         super().__init__(config)
         # Between steps the queue holds nothing of ours, so verl's queue checkpoint and its re-issue of unfinished
         # prompts, which it does in every mode but "sync", have nothing to save: our own state says what is left over.
@@ -133,9 +135,9 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         self.coordinator = self.llm_server_manager.global_load_balancer
         rollout = self.config.actor_rollout_ref.rollout
         emulated = emulated_settings(rollout.engine_kwargs).time_scale if rollout.name == EMULATED else None
-        self.replicas = ray.get(
-            self.coordinator.configure.remote(self.policy, self.settings.retries, self.settings.watchdog_s, emulated)
-        )
+        limits = (self.settings.retries, self.settings.watchdog_s)
+        drafts = self.settings.speculation.enabled
+        self.replicas = ray.get(self.coordinator.configure.remote(self.policy, *limits, emulated, drafts))
         self.replay_buffer.bind(self.coordinator)
 
     def _run_files(self, out: str) -> RunFiles:
@@ -176,6 +178,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
             q_next=q_next,
             m=decision.m,
             replicas=self.replicas,
+            depths=decision.depths,
         )
         self._dispatch(plan, [*tail, *fresh], started)
         return {}

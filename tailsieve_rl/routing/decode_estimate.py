@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tailsieve_rl.routing.decode_model import DecodeModel, isotonic, model_of_curve
 from tailsieve_rl.routing.draft import Depth
 from tailsieve_rl.routing.outcome import ResponseRecord
-from tailsieve_rl.routing.plan import StepPlan
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +66,7 @@ class Estimate:
     evidence: tuple[float, ...]
 
 
-def decodings(plan: StepPlan, records: Iterable[ResponseRecord]) -> tuple[Decoding, ...]:
+def decodings(records: Iterable[ResponseRecord]) -> tuple[Decoding, ...]:
     """What the records of a step say about decoding.
 
     A request decodes from its first token on. Where that moment is not known it counts as running from its dispatch,
@@ -76,11 +75,9 @@ def decodings(plan: StepPlan, records: Iterable[ResponseRecord]) -> tuple[Decodi
     Not for responses of several turns: between turns they wait for a tool, and this would count that as decoding.
     """
     return tuple(
-        Decoding(r.replica, r.dispatch_s, r.end_s, None, plan.depth_of(r.pool))
+        Decoding(r.replica, r.dispatch_s, r.end_s, None, r.draft_depth)
         if r.first_token_s is None
-        else Decoding(
-            r.replica, r.first_token_s, r.end_s, max(r.response_tokens - 1, 0), plan.depth_of(r.pool), r.accepted
-        )
+        else Decoding(r.replica, r.first_token_s, r.end_s, max(r.response_tokens - 1, 0), r.draft_depth, r.accepted)
         for r in records
     )
 

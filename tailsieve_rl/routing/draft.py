@@ -80,6 +80,13 @@ def geometric(acceptance: float, depth: int) -> Acceptance:
     return Acceptance(tuple(prod([acceptance] * i) for i in range(1, depth + 1)))
 
 
+def sized(histogram: tuple[int, ...], depth: Depth) -> tuple[int, ...]:
+    """A count of verifications by accepted drafts, from 0 to the depth: engines count up to their largest one."""
+    if not isinstance(depth, int) or not histogram:
+        return histogram
+    return (histogram + (0,) * depth)[: depth + 1]
+
+
 def acceptance(histograms: Iterable[tuple[int, ...]]) -> Acceptance | None:
     """From counts of verifications by accepted drafts; None without one that had drafts.
 

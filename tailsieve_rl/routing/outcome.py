@@ -6,6 +6,7 @@ Times are seconds since the step's first dispatch.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tailsieve_rl.routing.draft import Depth
 from tailsieve_rl.routing.plan import Pool, StepPlan
 
 
@@ -34,6 +35,7 @@ class ResponseRecord:
         dispatch_s: when a replica was chosen for it.
         first_token_s: when its first token came; None if none did.
         end_s: when it ended.
+        draft_depth: draft tokens that its replica ran at.
         drafted_tokens: draft tokens that were verified for it.
         accepted: how many verifications accepted 0, 1, 2, ... drafts; empty without speculation or where not known.
     """
@@ -50,6 +52,7 @@ class ResponseRecord:
     dispatch_s: float
     first_token_s: float | None
     end_s: float
+    draft_depth: Depth = 0
     drafted_tokens: int = 0
     accepted: tuple[int, ...] = ()
 

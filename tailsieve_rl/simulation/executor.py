@@ -124,6 +124,7 @@ def _records(
                     dispatch_s=0.0,
                     first_token_s=0.0,
                     end_s=end,
+                    draft_depth=plan.depth_of(group.pool),
                     drafted_tokens=drafts[0],
                     accepted=drafts[1],
                 )

@@ -13,6 +13,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus, StepOutcome
+from tailsieve_rl.telemetry.speculation import speculation_figures
 
 REQUESTS = pa.schema(
     [
@@ -29,6 +30,9 @@ REQUESTS = pa.schema(
         ("dispatch_s", pa.float64()),
         ("first_token_s", pa.float64()),
         ("end_s", pa.float64()),
+        ("draft_depth", pa.int32()),  # none where it changed with the batch
+        ("drafted_tokens", pa.int32()),
+        ("accepted", pa.list_(pa.int32())),
     ]
 )
 REWRITTEN_ROWS = 100_000
@@ -63,6 +67,7 @@ def outcome_line(outcome: StepOutcome) -> dict[str, Any]:
         "aborted_tokens": outcome.aborted_tokens,
         "wasted_fraction": outcome.wasted_fraction,
         "retries": outcome.retries,
+        **speculation_figures(outcome),
         **response_lengths([n for group in outcome.consumed for n in group.lengths]),
     }
 
@@ -107,7 +112,8 @@ class RunFiles:
         for record in records:
             columns["step"].append(step)
             for name in REQUESTS.names[1:]:
-                columns[name].append(getattr(record, name))
+                value = getattr(record, name)
+                columns[name].append(None if name == "draft_depth" and not isinstance(value, int) else value)
         self._buffer.append(pa.table(columns, schema=REQUESTS))
         self._steps.append({"step": step, **line})
         with open(self._out / "steps.jsonl", "a") as file:

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 import tailsieve_rl
 from tailsieve_rl import cli, hydra_app
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.blocks import SettingsError
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {"torch", "ray", "verl", "vllm", "hydra", "numpy"}

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from tailsieve_rl.config.settings import SettingsError, build_block
+from tailsieve_rl.config.blocks import SettingsError, build_block
 from tailsieve_rl.routing.decode_model import DecodeModel, ProfileError, load_profile
 from tailsieve_rl.simulation.profiles import PROFILES, profile
 

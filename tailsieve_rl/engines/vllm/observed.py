@@ -105,8 +105,11 @@ class ObservedEngine:
             yield len(detokenizer.output_text)
 
 
-def speculation_counts(completion: CompletionOutput) -> dict[str, int]:
-    """Under the names verl's metrics read; verl 0.9.1 looks for them in a field that vLLM 0.30 no longer fills."""
+def speculation_counts(completion: CompletionOutput) -> dict[str, Any]:
+    """Under the names verl's metrics read; verl 0.9.1 looks for them in a field that vLLM 0.30 no longer fills.
+
+    `tailsieve_accepted` counts verifications by accepted drafts.
+    """
     metrics = completion.spec_decode_metrics
     if metrics is None:
         return {}
@@ -114,4 +117,5 @@ def speculation_counts(completion: CompletionOutput) -> dict[str, int]:
         "spec_num_draft_tokens": metrics.num_draft_tokens,
         "spec_num_accepted_tokens": sum(accepted * count for accepted, count in enumerate(metrics.histogram)),
         "spec_num_verify_steps": sum(metrics.histogram),
+        "tailsieve_accepted": tuple(metrics.histogram),
     }

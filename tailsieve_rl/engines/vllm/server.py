@@ -14,6 +14,7 @@ from tailsieve_rl.engines.vllm import cpu_defaults
 from tailsieve_rl.engines.vllm.abort import DEFAULT_TIMEOUT_S, verified_abort
 from tailsieve_rl.engines.vllm.flights import Flight, Flights
 from tailsieve_rl.engines.vllm.observed import ObservedEngine
+from tailsieve_rl.engines.vllm.speculation_key import ENGINE_KEY
 from tailsieve_rl.platforms import cpu
 
 
@@ -108,6 +109,10 @@ class TailSieveVLLMServer(vLLMHttpServer):
 
     def _preprocess_engine_kwargs(self, engine_kwargs: dict[str, Any]) -> None:
         super()._preprocess_engine_kwargs(engine_kwargs)
+        own = engine_kwargs.pop(ENGINE_KEY, None)
+        if own:
+            pool = "tail" if self.replica_rank < own["tail_replicas"] else "bulk"
+            engine_kwargs["speculative_config"] = own[pool]
         mtp = self.config.mtp
         if engine_kwargs.get("speculative_config") or (mtp is not None and mtp.enable and mtp.enable_rollout):
             engine_kwargs.setdefault("per_request_spec_decode_metrics", "summary")

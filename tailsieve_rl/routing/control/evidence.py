@@ -42,7 +42,7 @@ class Evidence:
         lengths = np.concatenate([self.lengths, seen])[-keep_groups:]
         if not self.online:
             return replace(self, lengths=lengths)
-        requests = (*self.requests, decodings(outcome.plan, outcome.records))[-DECODE_STEPS:]
+        requests = (*self.requests, decodings(outcome.records))[-DECODE_STEPS:]
         drafts = outcome.plan.depths
         try:
             fit = _fit(requests, (drafts.tail, drafts.bulk, drafts.uniform))

@@ -86,7 +86,7 @@ class GovernedDepths:
     def _remember(self, state: GovernedState, outcome: StepOutcome) -> GovernedState:
         """With a step added. A depth that is not run any more is remembered by the last step that ran it."""
         plan, keep = outcome.plan, self.history
-        requests = (*state.requests, decodings(plan, outcome.records))
+        requests = (*state.requests, decodings(outcome.records))
         recent = {request.depth for step in requests[-keep:] for request in step}
         old: dict[Depth, tuple[Decoding, ...]] = {}
         for step in requests[:-keep]:

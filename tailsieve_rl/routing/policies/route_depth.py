@@ -36,11 +36,13 @@ class RouteDepth:
         policy: routes.
         controller: chooses the depths.
         min_acceptance: share of first drafts that must be accepted.
+        off: depths that stay 0: "tail" or "bulk".
     """
 
     policy: RoutingPolicy
     controller: DepthController
     min_acceptance: float = 0.1
+    off: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -54,7 +56,7 @@ class RouteDepth:
 
     def decide(self, state: RouteDepthState, q: int) -> Decision:
         decision = self.policy.decide(state.inner, q)
-        depths = replace(self.controller.decide(state.depths), **dict.fromkeys(state.stale, 0))
+        depths = replace(self.controller.decide(state.depths), **dict.fromkeys(state.stale | self.off, 0))
         return replace(decision, depths=depths)
 
     def observe(self, state: RouteDepthState, outcome: StepOutcome) -> RouteDepthState:

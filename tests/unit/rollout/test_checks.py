@@ -9,7 +9,7 @@ import verl
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.rollout.checks import check_config, check_data, setup_of
 from tailsieve_rl.rollout.policy_of import make_policy
 from tailsieve_rl.routing.control.tuning import Tuning

@@ -8,7 +8,7 @@ import pytest
 
 from tailsieve_rl.routing.decode_estimate import Decoding, decodings, estimate
 from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus
-from tailsieve_rl.routing.plan import Pool, plan_step
+from tailsieve_rl.routing.plan import Pool
 
 SHAPES = {
     "rises straight": lambda b: 0.008 * (1 + b / 60),
@@ -126,11 +126,8 @@ def test_steps_that_say_nothing_about_tau_are_refused_in_words(steps):
         estimate(steps)
 
 
-PLAN = plan_step(step=1, responses=1, tail=[], fresh=["u"], q_next=0, m=0, replicas=["a"])
-
-
 def test_a_record_decodes_from_its_first_token_and_only_runs_where_that_is_not_known():
     record = ResponseRecord("u", 0, 0, 1, Pool.BULK, "a", ResponseStatus.ABORTED, 9, 41, 1.0, 1.5, 4.0)
     waiting = replace(record, first_token_s=None, response_tokens=0)
-    assert decodings(PLAN, [record, waiting]) == (Decoding("a", 1.5, 4.0, 40), Decoding("a", 1.0, 4.0, None))
-    assert decodings(PLAN, [replace(record, response_tokens=0)])[0].tokens == 0
+    assert decodings([record, waiting]) == (Decoding("a", 1.5, 4.0, 40), Decoding("a", 1.0, 4.0, None))
+    assert decodings([replace(record, response_tokens=0)])[0].tokens == 0
