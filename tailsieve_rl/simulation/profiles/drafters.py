@@ -37,7 +37,7 @@ class Drafter:
 
 
 def mtp_head(name: str) -> Drafter:
-    """The head of a configuration: one layer like the model's with full attention, after a hidden state and an embedding.
+    """The head of a configuration: a layer like the model's with full attention, over a hidden state and an embedding.
 
     So it is in Qwen3.5 (`mtp_num_hidden_layers` 1; vLLM's qwen3_5_mtp), with routed experts of its own where the model
     has them. Qwen3 models are published without one: theirs is what it would be.
