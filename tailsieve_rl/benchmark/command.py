@@ -20,10 +20,13 @@ from tailsieve_rl.benchmark.virtual import VirtualCell
 from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.config.rollout_only import BLOCK as ROLLOUT_ONLY
 from tailsieve_rl.config.rollout_only import RolloutOnlySettings, read_rollout_only
+from tailsieve_rl.config.settings import read_settings
 from tailsieve_rl.hydra_app import run_app
+from tailsieve_rl.rollout.checks import settings_block
 from tailsieve_rl.routing.policies import Setup
-from tailsieve_rl.routing.policies.named import BASELINE
-from tailsieve_rl.simulation.profiles import profile, replicas
+from tailsieve_rl.routing.policies.named import BASELINE, drafts
+from tailsieve_rl.simulation.profiles import replicas
+from tailsieve_rl.simulation.profiles.speculation import modelled
 
 HELP = """\
 usage: tailsieve bench --config-name RECIPE [KEY=VALUE ...]
@@ -69,13 +72,14 @@ def bench(config: DictConfig) -> None:
 def _cell(
     config: DictConfig, bench: BenchSettings, compared: RolloutOnlySettings, model: str, workload: str, out: Path
 ) -> dict[str, Any]:
-    setup = _setup(config, bench, model)
+    setup, max_depth = _setup(config, bench, model), _max_depth(config, bench, compared)
     lengths = bench.lengths(workload, setup.responses)
     prompts = setup.groups * (compared.last + 2)
     virtual: Rounds | None = None
     limits: dict[str, float | None] = {"best_static_s": None, "bound_s": None}
     if bench.backend != "vllm":
-        cell = VirtualCell(setup, lengths, profile(model), reserve=prompts - setup.groups)
+        drafting = modelled(model, bench.acceptance, max_depth)
+        cell = VirtualCell(setup, lengths, drafting, reserve=prompts - setup.groups)
         virtual = cell.rounds(compared)
         limits = {"best_static_s": cell.best_static_s(compared), "bound_s": cell.bound_s(compared)}
     if bench.backend == "simulated":
@@ -83,7 +87,7 @@ def _cell(
         rounds, beside = virtual, None
     else:
         folder = out / f"{model}-{lengths.name}"
-        emulated = _emulated(bench, setup, model, virtual)
+        emulated = _emulated(bench, setup, model, virtual, max_depth)
         job = cell_config(config, bench, workload, lengths.cap // lengths.stretch, folder, emulated)
         _assets(job, folder, prompts)
         rounds, beside = run_cell(job, compared, folder), virtual
@@ -108,7 +112,9 @@ def _setup(config: DictConfig, bench: BenchSettings, model: str) -> Setup:
     return Setup(config.data.train_batch_size, rollout.n, count, rollout.max_num_seqs)
 
 
-def _emulated(bench: BenchSettings, setup: Setup, model: str, virtual: Rounds | None) -> Mapping[str, Any] | None:
+def _emulated(
+    bench: BenchSettings, setup: Setup, model: str, virtual: Rounds | None, max_depth: int
+) -> Mapping[str, Any] | None:
     """Settings of the engines; the time scale gives a step of the baseline the wall time that was asked for."""
     if virtual is None:
         return None
@@ -116,9 +122,26 @@ def _emulated(bench: BenchSettings, setup: Setup, model: str, virtual: Rounds | 
     return {
         "replicas": setup.replicas,
         "profile": model,
+        "acceptance": bench.acceptance,
+        "max_depth": max_depth,
         "time_scale": bench.step_wall_s / step_s,
         "stretch": bench.stretch or bench.divisor,
     }
+
+
+def _max_depth(config: DictConfig, bench: BenchSettings, compared: RolloutOnlySettings) -> int:
+    """D of simulated and emulated replicas; 0 where none drafts."""
+    if bench.backend == "vllm":
+        return 0
+    if bench.acceptance is None:
+        needing = [name for name in compared.policies if drafts(name)]
+        if needing:
+            raise SettingsError(f"{BLOCK}.acceptance", None, f"{needing[0]} drafts: say how often drafts are accepted")
+        return 0
+    depth = read_settings(settings_block(config)).speculation.depth
+    if not depth:
+        raise SettingsError(f"{BLOCK}.acceptance", bench.acceptance, "needs trainer.v1.tailsieve.speculation.max_depth")
+    return depth
 
 
 def _assets(job: DictConfig, folder: Path, prompts: int) -> None:

@@ -60,7 +60,14 @@ def run_cell(cell: DictConfig, compared: RolloutOnlySettings, out: Path) -> Roun
         lines = [json.loads(line) for line in (out / run.name / "steps.jsonl").read_text().splitlines()]
         measured = [line for line in lines if line["step"] > compared.converge]
         rounds.setdefault(run.policy, []).extend(
-            Round(line["gen_time_s"], line["q"], line["m"], line["wasted_fraction"]) for line in measured
+            Round(
+                line["gen_time_s"],
+                line["q"],
+                line["m"],
+                line["wasted_fraction"],
+                (line.get("draft_depth_tail"), line.get("draft_depth_bulk")),
+            )
+            for line in measured
         )
     assert BASELINE in rounds
     return rounds

@@ -29,6 +29,8 @@ class BenchSettings:
         divisor: tokens of the workload that one token of the job stands for.
         stretch: tokens that one of the job takes the time of, but on real engines; None: as many as it stands for.
         step_wall_s: emulated only; wall time that a step of the baseline should take, seconds.
+        acceptance: not on real engines; chance that a draft is accepted, given that those before it were: replicas
+            then draft up to speculation.max_depth tokens with the model's MTP head.
         out: folder of results.json, bench.png and of each run's own result files.
     """
 
@@ -40,6 +42,7 @@ class BenchSettings:
     divisor: int = 16
     stretch: int | None = None
     step_wall_s: float = 4.0
+    acceptance: float | None = None
     out: str = "outputs/bench"
 
     def __post_init__(self) -> None:
@@ -55,6 +58,8 @@ class BenchSettings:
                 raise SettingsError(f"{BLOCK}.{key}", getattr(self, key), "must be 1 or more")
         if not self.step_wall_s > 0:
             raise SettingsError(f"{BLOCK}.step_wall_s", self.step_wall_s, "must be a positive number of seconds")
+        if self.acceptance is not None and not 0 <= self.acceptance <= 1:
+            raise SettingsError(f"{BLOCK}.acceptance", self.acceptance, "must be between 0 and 1")
         for name in self.workloads:
             self.lengths(name, responses=1)
 

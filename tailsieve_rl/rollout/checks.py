@@ -12,6 +12,7 @@ from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.rollout.forced_lengths import replayed_workload
 from tailsieve_rl.rollout.policy_of import decode_model_of, starting_allocation
+from tailsieve_rl.rollout.speculation_checks import check_speculation
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.routing.room import needed_room
@@ -62,6 +63,7 @@ def check_config(config: DictConfig) -> Settings:
     _check_room(config, settings, setup, allocation)
     _check_seeds_on_cpu(config, settings)
     _check_replay(config, settings, setup)
+    check_speculation(config, settings, decode_model_of(settings))
     _check_agent_loop(config)
     _warn_untried(config, settings, setup)
     return settings

@@ -5,6 +5,7 @@ rewards. Benchmarks run on it.
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from verl.workers.rollout.llm_server import LLMServerManager
 from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.config.rollout_only import BLOCK, PolicyRun, read_rollout_only
 from tailsieve_rl.config.settings import BLOCK as SETTINGS
+from tailsieve_rl.config.speculation import SpeculationSettings
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.rollout.policy_of import decode_model_of, make_policy, starting_allocation
 from tailsieve_rl.rollout.state import RunState
@@ -25,7 +27,16 @@ from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.policies import RoutingPolicy
 from tailsieve_rl.routing.policies.held import Held
-from tailsieve_rl.routing.policies.named import ADAPTS, NEEDS_LENGTHS, OURS, named_policy
+from tailsieve_rl.routing.policies.named import (
+    ADAPTS,
+    NEEDS_LENGTHS,
+    OURS,
+    ROUTE_DEPTH,
+    SCHEDULES,
+    drafts,
+    named_policy,
+    uniform_depth,
+)
 from tailsieve_rl.telemetry.run_files import outcome_line
 
 MODE = "tailsieve_rollout"
@@ -63,6 +74,21 @@ class RolloutOnlyTrainer(PPOTrainerTailSieve):
             raise SettingsError(f"{BLOCK}.policies", list(self.compared.policies), right)
         if "graded_oracle" in told and self._model() is None:
             raise SettingsError(f"{SETTINGS}.decode_model.path", None, "graded_oracle needs a decode profile")
+        self._check_drafting()
+
+    def _check_drafting(self) -> None:
+        """Policies that draft need engines that do, as deep as they ask for, and schedules a profile of all depths."""
+        deepest, model = self.settings.speculation.depth, self._model()
+        for name in self.compared.policies:
+            if drafts(name) and not self.settings.speculation.enabled:
+                right = f"{name} drafts: give tail.method and max_depth"
+                raise SettingsError(f"{SETTINGS}.speculation", None, right)
+            if (uniform_depth(name) or 0) > deepest:
+                right = f"engines draft at most speculation.max_depth = {deepest} tokens"
+                raise SettingsError(f"{BLOCK}.policies", name, right)
+            if name in SCHEDULES and (model is None or not set(range(deepest + 1)) <= set(model.depths)):
+                right = f"{name} needs a decode profile with draft depths 0 to {deepest} (tailsieve calibrate)"
+                raise SettingsError(f"{SETTINGS}.decode_model.path", self.settings.decode_model.path, right)
 
     def _setup(self) -> None:
         self._init_tokenizer()
@@ -108,12 +134,14 @@ class RolloutOnlyTrainer(PPOTrainerTailSieve):
             files.add_step(step, outcome.records, line, last=step == run.last)
 
     def _policy(self, name: str) -> RoutingPolicy:
-        """`tailsieve` is what the settings say; the others have their defaults."""
+        """`tailsieve` is what the settings say, without speculation; the others have their defaults."""
         if name == OURS:
+            return make_policy(replace(self.settings, speculation=SpeculationSettings()), self.setup)
+        if name == ROUTE_DEPTH:
             return make_policy(self.settings, self.setup)
         start = starting_allocation(self.settings, self.setup)
-        model = self._model() if name in NEEDS_LENGTHS else decode_model_of(self.settings)
-        return named_policy(name, self.setup, start, model)
+        model = self._model() if name in NEEDS_LENGTHS | SCHEDULES else decode_model_of(self.settings)
+        return named_policy(name, self.setup, start, model, self.settings.speculation.depth)
 
     def _model(self) -> DecodeModel | None:
         """What an oracle may know: the profile that is named, or the one that emulated engines decode by."""

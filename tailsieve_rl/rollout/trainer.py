@@ -69,6 +69,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         self._controller_s = 0.0
         self._report: Mapping[str, float] = {}
         self._warmup_s = 0.0
+        self._stale_pools = 0.0
         self._saved_step: int | None = None
         self._dead: set[str] = set()
 
@@ -190,6 +191,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         started = time.perf_counter()
         policy_state = self.policy.observe(self.state.policy_state, outcome)
         self._controller_s += time.perf_counter() - started
+        self._warn_of_stale_drafts(policy_state)
         self._book(outcome, policy_state)
 
     def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> KVBatchMeta:
@@ -234,6 +236,17 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         if report.get("predicted_s"):
             report["prediction_error"] = self.replay_buffer.outcome.gen_time_s / report["predicted_s"] - 1.0
         return report
+
+    def _warn_of_stale_drafts(self, policy_state: Any) -> None:
+        stale = self.policy.report(policy_state).get("stale_pools", 0.0)
+        if stale > self._stale_pools:
+            logger.warning(
+                "step %d: fewer than %g of the first drafts were accepted in a pool: the drafter does not know this "
+                "policy, and the pool drafts no more in this run; tailsieve/stale_pools counts them",
+                self.global_steps,
+                self.settings.speculation.min_acceptance,
+            )
+        self._stale_pools = stale
 
     def _leave_out_dead_replicas(self) -> None:
         """verl would put them to sleep like the others."""

@@ -82,3 +82,10 @@ def draft_s(name: str, method: Method, depth: int, runs: int) -> Floats:
     if drafter.at_once:
         return one_pass(depth + 1, runs + 1, runs)
     return one_pass(depth + 1, depth + 1, 1) + (runs - 1) * one_pass(1, 1, 1)
+
+
+def modelled(name: str, acceptance: float | None, max_depth: int) -> DecodeModel:
+    """A shipped profile: with MTP at depths 1 to `max_depth` if an acceptance is given, else without speculation."""
+    return (
+        profile(name) if acceptance is None else profile_with_drafts(name, "mtp", range(1, max_depth + 1), acceptance)
+    )

@@ -1,0 +1,109 @@
+"""Draft depth of a running engine: how many tokens are drafted for each request in a step, 0 to the engine's largest.
+
+vLLM 0.30 has no setter. Its scheduler looks the depth up by batch size in every step when it has a schedule for that
+(`num_speculative_tokens_per_batch_size`); here it has one whose entries are all alike, and may be replaced between two
+steps. Drafts that were made before the change are still verified: the depth changes one step later, and what is
+generated does not change at all.
+
+`SCHEDULER`, given as vLLM's `scheduler_cls`, is called in the process of the engine's core, wherever that is. Loading
+it adds three methods to the core, which a client calls through `engine.engine_core.call_utility_async(NAME, ...)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vllm.config import VllmConfig
+from vllm.v1.core.sched.async_scheduler import AsyncScheduler
+from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.engine.core import EngineCore
+
+SCHEDULER = f"{__name__}.draft_depth_scheduler"
+SET, GET, COUNT = "set_draft_depth", "get_draft_depth", "count_drafts"
+"""Names of the core's methods."""
+
+
+class DraftDepth:
+    """Mixed into a scheduler: the depth in force, the largest at first, and what became of all drafts so far."""
+
+    scheduler_config: Any
+    num_spec_tokens: int
+    dynamic_sd_lookup: list[int] | None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._drafts = self._draft_tokens = self._accepted_tokens = 0
+        self.set_draft_depth(self.num_spec_tokens)
+
+    def set_draft_depth(self, depth: int) -> int:
+        """From the next step on; returns the depth in force.
+
+        Raises:
+            ValueError: if `depth` is not between 0 and the engine's largest.
+        """
+        if not 0 <= depth <= self.num_spec_tokens:
+            raise ValueError(
+                f"draft depth {depth} must lie between 0 and this engine's largest, {self.num_spec_tokens}"
+            )
+        if self.num_spec_tokens:
+            self.dynamic_sd_lookup = [depth] * (self.scheduler_config.max_num_seqs + 1)
+        return self.draft_depth()
+
+    def draft_depth(self) -> int:
+        return self.dynamic_sd_lookup[1] if self.dynamic_sd_lookup else 0
+
+    def count_drafts(self) -> dict[str, int]:
+        """Since the start: drafts verified, tokens in them, tokens of them accepted."""
+        return {
+            "drafts": self._drafts,
+            "draft_tokens": self._draft_tokens,
+            "accepted_tokens": self._accepted_tokens,
+        }
+
+    def make_spec_decoding_stats(
+        self,
+        spec_decoding_stats: Any,
+        num_draft_tokens: int,
+        num_accepted_tokens: int,
+        num_invalid_spec_tokens: dict[str, int] | None,
+        request_id: str,
+    ) -> Any:
+        """Called by vLLM for each draft that was verified; vLLM itself counts only where it logs statistics."""
+        valid = num_draft_tokens - (num_invalid_spec_tokens or {}).get(request_id, 0)
+        self._drafts += 1
+        self._draft_tokens += valid
+        self._accepted_tokens += num_accepted_tokens
+        return super().make_spec_decoding_stats(  # type: ignore[misc]
+            spec_decoding_stats, num_draft_tokens, num_accepted_tokens, num_invalid_spec_tokens, request_id
+        )
+
+
+class DraftDepthScheduler(DraftDepth, Scheduler):
+    """vLLM's scheduler."""
+
+
+class AsyncDraftDepthScheduler(DraftDepth, AsyncScheduler):
+    """vLLM's scheduler that works on the next step while this one runs."""
+
+
+def draft_depth_scheduler(vllm_config: VllmConfig, **kwargs: Any) -> DraftDepth:
+    """Whichever of the two vLLM would have taken: it settles that after `scheduler_cls` has to be given."""
+    chosen = AsyncDraftDepthScheduler if vllm_config.scheduler_config.async_scheduling else DraftDepthScheduler
+    return chosen(vllm_config=vllm_config, **kwargs)
+
+
+def _add_to_core() -> None:
+    def set_draft_depth(core: Any, depth: int) -> int:
+        return core.scheduler.set_draft_depth(depth)
+
+    def get_draft_depth(core: Any) -> int:
+        return core.scheduler.draft_depth()
+
+    def count_drafts(core: Any) -> dict[str, int]:
+        return core.scheduler.count_drafts()
+
+    for method in (set_draft_depth, get_draft_depth, count_drafts):
+        setattr(EngineCore, method.__name__, method)
+
+
+_add_to_core()
