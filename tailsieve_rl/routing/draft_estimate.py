@@ -4,9 +4,9 @@ A forward pass verifies d drafts of each of b requests after they were drafted, 
 
     tau(b, d) = p(b, d) / A(d),    p(b, d) = (1 - s) p(b) + s p(b (d + 1)) + c_0 + c d   (d > 0)
 
-A(d) is counted, p at the depths that ran is estimated as tau is, from passes instead of tokens. The fit is for the other
-depths: p(b), passes without drafts; s, how far a further token of a request costs what a further request does (it does
-in mixtures of experts, it does not where keys and values are read); and drafting, once a pass and for each draft.
+A(d) is counted, p at the depths that ran is estimated as tau is, from passes instead of tokens. Fitted for the other
+depths are p(b), passes without drafts; s, how far a further token of a request costs what a further request does (in
+mixtures of experts it does, where keys and values are read it does not); and drafting, once a pass and for each draft.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,10 +23,11 @@ Floats = NDArray[np.float64]
 
 SHARES = np.linspace(0.0, 1.0, 11)
 """Values of s that are tried."""
-DRAFT_SHARE = 0.2
-"""What drafting is taken to cost, half of it once a pass, until several depths were seen; share of a pass at b = 1."""
-GUESS_WEIGHT = 1e-3
-"""Of that guess against what was measured."""
+DRAFT_SHARE = 0.1
+"""What a draft is taken to cost until one was seen, as a share of a pass at b = 1: drafters are small."""
+GUESS_WEIGHT = 1e-4
+"""Of the guesses c_0 = 0 and c = that share, against what was measured. Until two depths have run they say that nothing
+is paid once a pass: the depths in between look good, so that one of them is run, and that settles it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +45,28 @@ class DepthEstimate:
     residual: float
 
 
-def estimate_depths(
-    steps: Sequence[Sequence[Decoding]], depths: Iterable[int], accepted: Acceptance | None = None
-) -> DepthEstimate:
-    """Fit tau at every depth.
+def estimate_depths(steps: Sequence[Sequence[Decoding]], depths: Iterable[int]) -> DepthEstimate:
+    """Fit tau at every depth; as many drafts are accepted as in the last step that had any.
 
     Args:
         steps: the requests of each step, oldest first; their depths are numbers, not schedules.
         depths: to know tau at. Without drafts seen, only depth 0 is in the model.
-        accepted: how many drafts are accepted; None: as many as in the last step that had any.
 
     Raises:
         ValueError: if no request with known tokens took any time.
     """
-    accepted = accepted or latest_acceptance(steps)
+    accepted, passes = latest_acceptance(steps), estimate_passes(steps)
+    residual = max(found.residual for found in passes.measured.values())
+    return DepthEstimate(passes.model(depths, accepted), accepted, residual)
+
+
+def estimate_passes(steps: Sequence[Sequence[Decoding]]) -> "PassTimes":
+    """Fit p at every depth; arguments as of `estimate_depths`.
+
+    Raises:
+        ValueError: if no request with known tokens took any time.
+    """
+    accepted = latest_acceptance(steps)
     seen: dict[int, Estimate] = {}
     for depth in sorted({d.depth for step in steps for d in step if isinstance(d.depth, int)}):
         of_depth = [[_passes(d, accepted) for d in step if d.depth == depth] for step in steps]
@@ -67,14 +76,7 @@ def estimate_depths(
             continue
     if not seen:
         raise ValueError("tau cannot be estimated: no request with known tokens took any time")
-    passes = _fit(seen)
-    wanted = {0, *depths, *seen} if accepted else {0}
-    points = [
-        DecodePoint(int(b), float(seconds) / (accepted.tokens(depth) if accepted else 1.0), depth)
-        for depth in sorted(wanted)
-        for b, seconds in zip(passes.knots, passes.at(depth), strict=True)
-    ]
-    return DepthEstimate(DecodeModel(tuple(points)), accepted, max(found.residual for found in seen.values()))
+    return _fit(seen)
 
 
 def latest_acceptance(steps: Sequence[Sequence[Decoding]]) -> Acceptance | None:
@@ -96,8 +98,8 @@ def _passes(request: Decoding, accepted: Acceptance | None) -> Decoding:
 
 
 @dataclass(frozen=True, slots=True)
-class _PassTimes:
-    """The fit, and what was measured.
+class PassTimes:
+    """p(b, d): the fit, and what was measured.
 
     Attributes:
         knots: batch sizes.
@@ -114,6 +116,16 @@ class _PassTimes:
     each: float
     measured: Mapping[int, Estimate]
 
+    def model(self, depths: Iterable[int], accepted: Acceptance | None) -> DecodeModel:
+        """tau at depth 0, at the measured depths and at those asked for; without accepted drafts, only at depth 0."""
+        wanted = {0, *depths, *self.measured} if accepted else {0}
+        points = [
+            DecodePoint(int(b), float(seconds) / (accepted.tokens(depth) if accepted else 1.0), depth)
+            for depth in sorted(wanted)
+            for b, seconds in zip(self.knots, self.at(depth), strict=True)
+        ]
+        return DecodeModel(tuple(points))
+
     def at(self, depth: int) -> Floats:
         """(knots,) seconds a pass; beyond the measured ones the fit goes on from the last of them."""
         fitted = _mixing(self.knots, self.knots, depth, self.share) @ self.plain + depth * self.each
@@ -125,7 +137,7 @@ class _PassTimes:
         return np.where(self.knots <= b[-1], np.interp(self.knots, b, seconds), fitted * edge)
 
 
-def _fit(seen: Mapping[int, Estimate]) -> _PassTimes:
+def _fit(seen: Mapping[int, Estimate]) -> PassTimes:
     """Weighted least squares, relative to the times, at the best s; c_0 and c are not negative."""
     knots = np.unique([point.b for found in seen.values() for point in found.model.points]).astype(float)
     first = min(point.tau_s for found in seen.values() for point in found.model.points)
@@ -133,7 +145,7 @@ def _fit(seen: Mapping[int, Estimate]) -> _PassTimes:
     share = int(np.argmin([cost for _, cost in fits]))
     solution = fits[share][0]
     plain = isotonic(np.maximum(solution[:-2], 1e-2 * first), np.ones(len(knots)))
-    return _PassTimes(knots, plain, float(SHARES[share]), solution[-2], solution[-1], seen)
+    return PassTimes(knots, plain, float(SHARES[share]), solution[-2], solution[-1], seen)
 
 
 def _fit_at(share: float, knots: Floats, seen: Mapping[int, Estimate], draft_s: float) -> tuple[Floats, float]:
@@ -146,13 +158,12 @@ def _fit_at(share: float, knots: Floats, seen: Mapping[int, Estimate], draft_s: 
         right.append(np.ones(len(b)))
         evidence = np.array(found.evidence)
         weights.append(np.maximum(evidence / (evidence.sum() or 1.0), 1e-6))
-    deepest = max(1, *seen)
-    for column, parts in ((-2, 1), (-1, deepest)):  # each of the two is half of the guess at the deepest draft
+    for column, guess, weight in ((-2, 0.0, GUESS_WEIGHT), (-1, 1.0, GUESS_WEIGHT / 100)):
         row = np.zeros((1, len(knots) + 2))
-        row[0, column] = parts / draft_s
+        row[0, column] = 1.0 / draft_s
         rows.append(row)
-        right.append(np.array([0.5]))
-        weights.append(np.array([GUESS_WEIGHT]))
+        right.append(np.array([guess]))
+        weights.append(np.array([weight]))
     table, target, root = np.vstack(rows), np.concatenate(right), np.sqrt(np.concatenate(weights))
     free = np.ones(len(knots) + 2, bool)
     while True:

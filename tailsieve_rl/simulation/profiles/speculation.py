@@ -86,6 +86,6 @@ def draft_s(name: str, method: Method, depth: int, runs: int) -> Floats:
 
 def modelled(name: str, acceptance: float | None, max_depth: int) -> DecodeModel:
     """A shipped profile: with MTP at depths 1 to `max_depth` if an acceptance is given, else without speculation."""
-    return (
-        profile(name) if acceptance is None else profile_with_drafts(name, "mtp", range(1, max_depth + 1), acceptance)
-    )
+    if acceptance is None:
+        return profile(name)
+    return profile_with_drafts(name, "mtp", range(1, max_depth + 1), acceptance)
