@@ -12,6 +12,7 @@ from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.rollout.forced_lengths import replayed_workload
 from tailsieve_rl.rollout.policy_of import decode_model_of, starting_allocation
+from tailsieve_rl.rollout.speculation_checks import check_speculation
 from tailsieve_rl.rollout.teachers import check_teachers
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.policies import Setup
@@ -52,6 +53,14 @@ def setup_of(config: DictConfig) -> Setup:
     )
 
 
+def decoded_by(config: DictConfig) -> str:
+    """What step times are of: the model, or the decode profile of emulated engines."""
+    rollout = config.actor_rollout_ref.rollout
+    if rollout.name == EMULATED:
+        return emulated_settings(rollout.engine_kwargs).profile
+    return str(config.actor_rollout_ref.model.path)
+
+
 def check_config(config: DictConfig) -> Settings:
     """Refuse what cannot work and warn, once, of what was not tried.
 
@@ -67,6 +76,7 @@ def check_config(config: DictConfig) -> Settings:
     _check_room(config, settings, setup, allocation)
     _check_seeds_on_cpu(config, settings)
     _check_replay(config, settings, setup)
+    check_speculation(config, settings, decode_model_of(settings))
     _check_agent_loop(config)
     check_teachers(config)
     _warn_untried(config, settings, setup)
