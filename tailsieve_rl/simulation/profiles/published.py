@@ -1,7 +1,7 @@
 """How many drafts are accepted, as published for heads and drafters of this family, none of it measured by us.
 
-There are none for the paper's setting (temperature 0.7, presence penalty 1.5, a policy in training). There, less should be
-accepted than under greedy decoding, which most of these are from.
+None is of the paper's setting (temperature 0.7, presence penalty 1.5, a policy in training): less should be accepted
+there than under greedy decoding, which most of these are from.
 """
 
 from dataclasses import dataclass
