@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tailsieve_rl.routing.policies.named import BASELINE
+from tailsieve_rl.routing.policies.named import BASELINE, BEST_UNIFORM_DEPTH, uniform_depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,14 @@ class Round:
         step_s: generation time, seconds (emulated or virtual ones on those backends).
         q, m: the allocation it ran at.
         wasted_fraction: tokens thrown away, as a share of all.
+        draft_depths: of the tail and of the bulk pool; None where the depth follows the batch size.
     """
 
     step_s: float
     q: int
     m: int
     wasted_fraction: float
+    draft_depths: tuple[int | None, int | None] = (0, 0)
 
 
 Rounds = Mapping[str, Sequence[Round]]
@@ -39,7 +41,7 @@ def judged(rounds: Rounds, virtual: Rounds | None = None) -> dict[str, dict[str,
         virtual: the same steps in virtual time, where that is another backend.
     """
     mean = {name: float(np.mean([r.step_s for r in found])) for name, found in rounds.items()}
-    return {
+    judged = {
         name: {
             "step_s": mean[name],
             "step_s_by_round": [r.step_s for r in found],
@@ -48,12 +50,19 @@ def judged(rounds: Rounds, virtual: Rounds | None = None) -> dict[str, dict[str,
             "q": float(np.median([r.q for r in found])),
             "m": float(np.median([r.m for r in found])),
             "wasted_fraction": float(np.mean([r.wasted_fraction for r in found])),
-            "draft_depth_tail": 0,
-            "draft_depth_bulk": 0,
+            "draft_depth_tail": _median(r.draft_depths[0] for r in found),
+            "draft_depth_bulk": _median(r.draft_depths[1] for r in found),
             **({} if virtual is None else _beside(mean, name, virtual)),
         }
         for name, found in rounds.items()
     }
+    best = min((name for name in judged if uniform_depth(name) is not None), key=lambda name: mean[name], default=None)
+    return judged if best is None else {**judged, BEST_UNIFORM_DEPTH: judged[best]}
+
+
+def _median(depths: Iterable[int | None]) -> float | None:
+    known = [depth for depth in depths if depth is not None]
+    return float(np.median(known)) if known else None
 
 
 def _beside(mean: Mapping[str, float], name: str, virtual: Rounds) -> dict[str, float]:

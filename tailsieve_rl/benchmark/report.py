@@ -19,8 +19,8 @@ def table(results: Mapping[str, Any]) -> str:
 
 def _cell_table(backend: str, cell: Mapping[str, Any]) -> str:
     head = ["policy", f"step, {UNITS[backend]} s", "over uniform", "over least_loaded", "q", "m", "wasted"]
-    beside = backend == "emulated"
-    rows = [[*head, "virtual time"] if beside else head]
+    beside, drafting = backend == "emulated", any(_drafts(found) for found in cell["policies"].values())
+    rows = [[*head, *(["drafts, tail/bulk"] if drafting else []), *(["virtual time"] if beside else [])]]
     for name, found in cell["policies"].items():
         low, high = min(found["step_s_by_round"]), max(found["step_s_by_round"])
         over = found["speedup_over_least_loaded"]
@@ -33,7 +33,11 @@ def _cell_table(backend: str, cell: Mapping[str, Any]) -> str:
             f"{found['m']:.0f}",
             f"{100 * found['wasted_fraction']:.1f} %",
         ]
-        rows.append([*row, f"{found['virtual_speedup']:.3f} ({100 * found['step_error']:+.1f} %)"] if beside else row)
+        if drafting:
+            row.append("/".join("by batch" if depth is None else f"{depth:.0f}" for depth in _depths(found)))
+        if beside:
+            row.append(f"{found['virtual_speedup']:.3f} ({100 * found['step_error']:+.1f} %)")
+        rows.append(row)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
@@ -41,6 +45,14 @@ def _cell_table(backend: str, cell: Mapping[str, Any]) -> str:
     ]
     size = f"{cell['groups']} groups x {cell['responses']} on {cell['replicas']} {backend} replicas"
     return "\n".join([f"{cell['model']}, {cell['workload']}: {size}", *lines])
+
+
+def _depths(found: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    return found["draft_depth_tail"], found["draft_depth_bulk"]
+
+
+def _drafts(found: Mapping[str, Any]) -> bool:
+    return any(depth is None or depth > 0 for depth in _depths(found))
 
 
 def draw(results: Mapping[str, Any], path: Path) -> None:

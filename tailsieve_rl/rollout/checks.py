@@ -12,6 +12,8 @@ from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.rollout.forced_lengths import replayed_workload
 from tailsieve_rl.rollout.policy_of import decode_model_of, starting_allocation
+from tailsieve_rl.rollout.speculation_checks import check_speculation
+from tailsieve_rl.rollout.teachers import check_teachers
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.routing.room import needed_room
@@ -22,6 +24,10 @@ logger = logging.getLogger(__name__)
 EVALUATION = "tailsieve_evaluation"
 MODES = ("tailsieve", "tailsieve_rollout", EVALUATION)
 ROLLOUTS = ("vllm", EMULATED)
+OTHER_ENGINES = (
+    f"must be vllm (or {EMULATED}): the cutoff aborts single requests, by id, and sees that they are gone; verl's "
+    "servers of other engines can only stop all of theirs at once, and then hold back what comes after"
+)
 ROLLOUT_N = "__rollout_n__"
 CONTROL_CALLS = 64
 """Calls of a server that are kept free for aborts, statistics and weight updates."""
@@ -48,6 +54,14 @@ def setup_of(config: DictConfig) -> Setup:
     )
 
 
+def decoded_by(config: DictConfig) -> str:
+    """What step times are of: the model, or the decode profile of emulated engines."""
+    rollout = config.actor_rollout_ref.rollout
+    if rollout.name == EMULATED:
+        return emulated_settings(rollout.engine_kwargs).profile
+    return str(config.actor_rollout_ref.model.path)
+
+
 def check_config(config: DictConfig) -> Settings:
     """Refuse what cannot work and warn, once, of what was not tried.
 
@@ -63,7 +77,9 @@ def check_config(config: DictConfig) -> Settings:
     _check_room(config, settings, setup, allocation)
     _check_seeds_on_cpu(config, settings)
     _check_replay(config, settings, setup)
+    check_speculation(config, settings, decode_model_of(settings))
     _check_agent_loop(config)
+    check_teachers(config)
     if config.trainer.v1.trainer_mode == EVALUATION:
         _check_evaluation(config, settings)
     _warn_untried(config, settings, setup)
@@ -103,7 +119,7 @@ def _refuse_unsupported(config: DictConfig) -> None:
             raise SettingsError(key, value, right)
 
     refuse("trainer.use_v1", True, "trainer mode tailsieve needs verl's V1 trainer")
-    refuse("actor_rollout_ref.rollout.name", ROLLOUTS, f"must be one of {', '.join(ROLLOUTS)} in mode tailsieve")
+    refuse("actor_rollout_ref.rollout.name", ROLLOUTS, OTHER_ENGINES)
     refuse("actor_rollout_ref.hybrid_engine", True, "mode tailsieve shares devices between trainer and rollout")
     refuse("actor_rollout_ref.rollout.disaggregation.enabled", False, "prefill/decode disaggregation is not supported")
     refuse(

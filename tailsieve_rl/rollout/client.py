@@ -6,6 +6,7 @@ import ray
 from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.replica import TokenOutput
 
+from tailsieve_rl.rollout.batched_calls import BatchedCalls
 from tailsieve_rl.rollout.context import ENGINE_ID, RESPONSE, ResponseContext
 from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
 
@@ -26,6 +27,7 @@ class TailSieveClient(LLMServerClient):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._handles: dict[str, ray.actor.ActorHandle] = {}
+        self._calls = BatchedCalls(self._load_balancer)
 
     async def generate(self, request_id: str, **kwargs: Any) -> TokenOutput:
         """Generate one turn on the replica of the response that this task runs for.
@@ -48,7 +50,7 @@ class TailSieveClient(LLMServerClient):
             ended = (len(output.token_ids), *(output.extra_fields.get(key, default) for key, default in DRAFTS))
         finally:
             ENGINE_ID.reset(token)
-            self._load_balancer.release.remote(engine_id, *ended)
+            self._calls.release(engine_id, *ended)
         if output.stop_reason in ("aborted", "abort"):
             raise GroupClosed
         seen = output.extra_fields
@@ -62,7 +64,7 @@ class TailSieveClient(LLMServerClient):
         response = RESPONSE.get()
         engine_id = ENGINE_ID.get()
         if isinstance(response, ResponseContext):
-            replica = await self._load_balancer.acquire.remote(
+            replica = await self._calls.acquire(
                 engine_id,
                 response.uid,
                 response.session,

@@ -19,7 +19,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tailsieve_rl.rollout.errors import StepFailed
@@ -197,6 +197,15 @@ class Coordinator:
         if run.clock.started is None and run.all_dispatched and self._starting is None:
             self._starting = asyncio.create_task(self._start_emulated(run))
         return replica
+
+    async def acquire_many(self, calls: Sequence[tuple[Any, ...]]) -> list[str | None]:
+        """`acquire` for calls that came in one message, with its arguments each."""
+        return [await self.acquire(*call) for call in calls]
+
+    async def release_many(self, calls: Sequence[tuple[Any, ...]]) -> None:
+        """`release` for calls that came in one message, with its arguments each."""
+        for call in calls:
+            await self.release(*call)
 
     async def release(self, call: str, tokens: int, drafted_tokens: int = 0, accepted: tuple[int, ...] = ()) -> None:
         """A generate call returned, with so many tokens, however it ended; drafts as in ResponseRecord."""

@@ -24,7 +24,7 @@ from tailsieve_rl.rollout.checks import EVALUATION
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.policy_of import make_policy, starting_allocation
 from tailsieve_rl.rollout.prompt_stream import PromptStream
-from tailsieve_rl.rollout.rollout_only import RolloutOnly
+from tailsieve_rl.rollout.without_training import WithoutTraining
 from tailsieve_rl.routing.plan import StepPlan, step_size
 from tailsieve_rl.routing.policies import Setup
 
@@ -43,7 +43,7 @@ allowed, without a stop string or the tokenizer's end token."""
 
 
 @register_trainer(EVALUATION)
-class EvaluationTrainer(RolloutOnly):
+class EvaluationTrainer(WithoutTraining):
     """Answers `data.train_files`."""
 
     def __init__(self, config: DictConfig):

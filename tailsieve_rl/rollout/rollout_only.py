@@ -1,106 +1,40 @@
-"""The rollouts of mode `tailsieve` without the training, and trainer mode `tailsieve_rollout`: policy after policy.
-
-Its coordinator, client, agent loops, sampler and queue, and nothing else: no ranks that train, no weight updates, no
-rewards. Benchmarks and evaluation run on it.
-"""
+"""Trainer mode `tailsieve_rollout`: policy after policy without training. Benchmarks run on it."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import ray
-import transfer_queue as tq
-from omegaconf import DictConfig, OmegaConf, open_dict
-from transfer_queue import KVBatchMeta
+from omegaconf import DictConfig, OmegaConf
 from verl.trainer.ppo.v1.trainer_base import register_trainer
-from verl.workers.rollout.llm_server import LLMServerManager
 
 from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.config.rollout_only import BLOCK, PolicyRun, read_rollout_only
 from tailsieve_rl.config.settings import BLOCK as SETTINGS
-from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
+from tailsieve_rl.config.speculation import SpeculationSettings
+from tailsieve_rl.engines.emulated.settings import emulated_settings
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.policy_of import decode_model_of, make_policy, starting_allocation
-from tailsieve_rl.rollout.state import RunState
-from tailsieve_rl.rollout.trainer import PPOTrainerTailSieve
+from tailsieve_rl.rollout.without_training import WithoutTraining
 from tailsieve_rl.routing.decode_model import DecodeModel
-from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.policies import RoutingPolicy
 from tailsieve_rl.routing.policies.held import Held
-from tailsieve_rl.routing.policies.named import ADAPTS, NEEDS_LENGTHS, OURS, named_policy
-from tailsieve_rl.telemetry.run_files import RunFiles, outcome_line
+from tailsieve_rl.routing.policies.named import (
+    ADAPTS,
+    NEEDS_LENGTHS,
+    OURS,
+    ROUTE_DEPTH,
+    SCHEDULES,
+    drafts,
+    named_policy,
+    uniform_depth,
+)
 
 MODE = "tailsieve_rollout"
 
 
-class _KeepsWeights:
-    """In the place of verl's CheckpointEngineManager: engines keep the weights that they started with, awake."""
-
-    def sleep_replicas(self) -> None:
-        """They stay awake."""
-
-    def update_weights(self, global_steps: int) -> None:
-        """There are none."""
-
-    def remove_replicas(self, replicas: Any) -> None:
-        """Nothing here would call them."""
-
-
-class RolloutOnly(PPOTrainerTailSieve):
-    """Engines that keep their weights, and steps that end with their responses."""
-
-    def __init__(self, config: DictConfig):
-        super().__init__(config)
-        rollout, trainer = config.actor_rollout_ref.rollout, config.trainer
-        nodes = (trainer.nnodes, trainer.n_gpus_per_node)
-        if self._emulated:
-            nodes = (1, self.setup.replicas * rollout.tensor_model_parallel_size)
-        with open_dict(config):
-            rollout.nnodes, rollout.n_gpus_per_node = nodes
-
-    def _setup(self) -> None:
-        self._init_tokenizer()
-        self._init_dataloader()
-        self.llm_server_manager = LLMServerManager.create(config=self.config)
-        self.checkpoint_manager = _KeepsWeights()
-        self.teacher_model_manager = None
-        self.global_steps, self.curr_step_profile = 0, False
-
-    def get_reward_handles(self) -> None:
-        """Nothing is scored."""
-
-    @property
-    def _emulated(self) -> bool:
-        return bool(self.config.actor_rollout_ref.rollout.name == EMULATED)
-
-    def _start(self, policy: RoutingPolicy) -> None:
-        """Begin anew with a policy, on the engines as they are."""
-        self.policy = policy
-        self.state = RunState(Ledger(), (), policy.name, policy.start(self.setup))
-        self._bind_coordinator()
-        self.global_steps = 0
-
-    def _rollout(self, step: int, groups: int, files: RunFiles, last: bool) -> None:
-        """One step that consumes so many groups; nothing of it is left in the queue and in the engines' caches."""
-        self.global_steps = step
-        self.prepare_step()
-        batch, metrics = self.replay_buffer.sample(step, "train", groups)
-        self.on_sample_end()
-        self.replicas = [name for name in self.replicas if name not in self._dead]
-        self._keep(batch)
-        tq.kv_clear(keys=batch.keys, partition_id=batch.partition_id)
-        ray.get(self.coordinator.clear_caches.remote())
-        outcome = self.replay_buffer.outcome
-        measured = {name: metrics[f"tailsieve/{name}"] for name in ("abort_s", "emulation_lag_s")}
-        line = {**outcome_line(outcome), **self._reported(), **measured, "controller_s": self._controller_s}
-        files.add_step(step, outcome.records, line, last=last)
-
-    def _keep(self, batch: KVBatchMeta) -> None:
-        """What is kept of a step's responses: their lengths and times are in the outcome."""
-
-
 @register_trainer(MODE)
-class RolloutOnlyTrainer(RolloutOnly):
+class RolloutOnlyTrainer(WithoutTraining):
     """Runs the policies of `trainer.v1.tailsieve_rollout` one after the other on the same engines and prompts."""
 
     def __init__(self, config: DictConfig):
@@ -115,6 +49,21 @@ class RolloutOnlyTrainer(RolloutOnly):
             raise SettingsError(f"{BLOCK}.policies", list(self.compared.policies), right)
         if "graded_oracle" in told and self._model() is None:
             raise SettingsError(f"{SETTINGS}.decode_model.path", None, "graded_oracle needs a decode profile")
+        self._check_drafting()
+
+    def _check_drafting(self) -> None:
+        """Policies that draft need engines that do, as deep as they ask for, and schedules a profile of all depths."""
+        deepest, model = self.settings.speculation.depth, self._model()
+        for name in self.compared.policies:
+            if drafts(name) and not self.settings.speculation.enabled:
+                right = f"{name} drafts: give tail.method and max_depth"
+                raise SettingsError(f"{SETTINGS}.speculation", None, right)
+            if (uniform_depth(name) or 0) > deepest:
+                right = f"engines draft at most speculation.max_depth = {deepest} tokens"
+                raise SettingsError(f"{BLOCK}.policies", name, right)
+            if name in SCHEDULES and (model is None or not set(range(deepest + 1)) <= set(model.depths)):
+                right = f"{name} needs a decode profile with draft depths 0 to {deepest} (tailsieve calibrate)"
+                raise SettingsError(f"{SETTINGS}.decode_model.path", self.settings.decode_model.path, right)
 
     def fit(self, agent_loop_manager: Any) -> None:
         """Run every policy; each writes its result files to a folder of its own."""
@@ -138,12 +87,18 @@ class RolloutOnlyTrainer(RolloutOnly):
                 raise StepFailed(f"replica {', '.join(self._dead)} died: nothing can be compared on the others")
 
     def _policy(self, name: str) -> RoutingPolicy:
-        """`tailsieve` is what the settings say; the others have their defaults."""
+        """`tailsieve` is what the settings say, without speculation; the others have their defaults."""
         if name == OURS:
+            return make_policy(replace(self.settings, speculation=SpeculationSettings()), self.setup)
+        if name == ROUTE_DEPTH:
             return make_policy(self.settings, self.setup)
         start = starting_allocation(self.settings, self.setup)
-        model = self._model() if name in NEEDS_LENGTHS else decode_model_of(self.settings)
-        return named_policy(name, self.setup, start, model)
+        model = self._model() if name in NEEDS_LENGTHS | SCHEDULES else decode_model_of(self.settings)
+        if (
+            model is not None and name in SCHEDULES and not self._emulated
+        ):  # recurrent models cannot end drafts by the batch size
+            model = replace(model, points=tuple(point for point in model.points if point.draft_depth))
+        return named_policy(name, self.setup, start, model, self.settings.speculation.depth)
 
     def _model(self) -> DecodeModel | None:
         """What an oracle may know: the profile that is named, or the one that emulated engines decode by."""

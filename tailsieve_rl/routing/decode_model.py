@@ -117,6 +117,11 @@ class DecodeModel:
         curves = {depth: self.tau(b, depth) for depth in map(int, np.unique(depths))}
         return np.array([curves[int(depth)][at] for at, depth in zip(b, depths, strict=True)])
 
+    def fastest_depths(self, max_b: int) -> tuple[int, ...]:
+        """The draft depth of least tau at each b from 0 to max_b: the best schedule by batch size."""
+        tables = np.stack([self.table(max_b, depth) for depth in self.depths])
+        return tuple(self.depths[i] for i in tables.argmin(axis=0))
+
 
 def load_profile(path: str | Path) -> DecodeModel:
     """Read a decode profile.

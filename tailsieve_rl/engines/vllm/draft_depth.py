@@ -1,0 +1,136 @@
+"""Draft depth of a running engine: how many tokens are drafted for each request in a step, 0 to the engine's largest.
+
+vLLM 0.30 has no setter. Its scheduler looks the depth up by batch size in every step when it has a schedule for that
+(`num_speculative_tokens_per_batch_size`); here it has one whose entries are all alike, and may be replaced between two
+steps. Drafts that were made before the change are still verified: the depth changes one step later, and what is
+generated does not change at all.
+
+`SCHEDULER`, given as vLLM's `scheduler_cls`, is called in the process of the engine's core, wherever that is. Loading
+it adds three methods to the core, which a client calls through `engine.engine_core.call_utility_async(NAME, ...)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from vllm.config import VllmConfig
+from vllm.v1.core.sched.async_scheduler import AsyncScheduler
+from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.engine.core import EngineCore
+
+from tailsieve_rl.engines.vllm import draft_internals
+from tailsieve_rl.routing.draft import Depth, depth_at
+
+SCHEDULER = f"{__name__}.draft_depth_scheduler"
+SET, GET, COUNT = "set_draft_depth", "get_draft_depth", "count_drafts"
+"""Names of the core's methods."""
+
+
+class DraftDepth:
+    """Mixed into a scheduler: the depth in force, the largest at first, and what became of all drafts so far."""
+
+    scheduler_config: Any
+    num_spec_tokens: int
+    dynamic_sd_lookup: list[int] | None
+    has_mamba_layers: bool
+    running: list[Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._drafts = self._draft_tokens = self._accepted_tokens = 0
+        self._look_up(self.num_spec_tokens)
+
+    def set_draft_depth(self, depth: Depth) -> Depth:
+        """From the next step on, a depth for all batches or one by running requests; returns what is in force.
+
+        In a model with recurrent layers, vLLM 0.30 decodes a step without drafts from the state behind the first token
+        of the step before, whatever was accepted then. So when drafting ends, what runs begins such a step anew, from
+        its tokens so far.
+
+        Raises:
+            ValueError: if a depth is not between 0 and the engine's largest, or a schedule would end drafts while
+                requests of such a model run.
+        """
+        depth = depth if isinstance(depth, int) else tuple(depth)
+        each = (depth,) if isinstance(depth, int) else depth
+        if not each or not 0 <= min(each) <= max(each) <= self.num_spec_tokens:
+            raise ValueError(
+                f"draft depth {depth} must lie between 0 and {self.num_spec_tokens}, this engine's largest"
+            )
+        if self.has_mamba_layers and min(each) == 0 < max(each):
+            raise ValueError(f"draft depth {depth}: a model with recurrent layers cannot end drafts by the batch size")
+        if depth == 0 != self.draft_depth() and self.has_mamba_layers and self.running:
+            self.reset_prefix_cache(reset_running_requests=True)
+        self._look_up(depth)
+        return self.draft_depth()
+
+    def draft_depth(self) -> Depth:
+        return self._depth
+
+    def count_drafts(self) -> dict[str, int]:
+        """Since the start: drafts verified, tokens in them, tokens of them accepted."""
+        return {
+            "drafts": self._drafts,
+            "draft_tokens": self._draft_tokens,
+            "accepted_tokens": self._accepted_tokens,
+        }
+
+    def make_spec_decoding_stats(
+        self,
+        spec_decoding_stats: Any,
+        num_draft_tokens: int,
+        num_accepted_tokens: int,
+        num_invalid_spec_tokens: dict[str, int] | None,
+        request_id: str,
+    ) -> Any:
+        """Called by vLLM for each draft that was verified; vLLM itself counts only where it logs statistics."""
+        self._drafts += 1
+        self._draft_tokens += num_draft_tokens - (num_invalid_spec_tokens or {}).get(request_id, 0)
+        self._accepted_tokens += num_accepted_tokens
+        return super().make_spec_decoding_stats(  # type: ignore[misc]
+            spec_decoding_stats, num_draft_tokens, num_accepted_tokens, num_invalid_spec_tokens, request_id
+        )
+
+    def reset_prefix_cache(self, reset_running_requests: bool = False, reset_connector: bool = False) -> bool:
+        return super().reset_prefix_cache(reset_running_requests, reset_connector)  # type: ignore[misc]
+
+    def _look_up(self, depth: Depth) -> None:
+        self._depth = depth
+        if self.num_spec_tokens:  # index 0 is never looked up
+            self.dynamic_sd_lookup = [depth_at(depth, b) for b in range(self.scheduler_config.max_num_seqs + 1)]
+
+
+class DraftDepthScheduler(DraftDepth, Scheduler):
+    """vLLM's scheduler."""
+
+
+class AsyncDraftDepthScheduler(DraftDepth, AsyncScheduler):
+    """vLLM's scheduler that prepares the next step while this one runs."""
+
+
+def draft_depth_scheduler(vllm_config: VllmConfig, **kwargs: Any) -> DraftDepth:
+    """Whichever of the two vLLM would have taken: it settles that after `scheduler_cls` has to be given."""
+    chosen = AsyncDraftDepthScheduler if vllm_config.scheduler_config.async_scheduling else DraftDepthScheduler
+    return chosen(vllm_config=vllm_config, **kwargs)
+
+
+class _Core(Protocol):
+    scheduler: DraftDepth
+
+
+def _add_to_core() -> None:
+    def set_draft_depth(core: _Core, depth: Depth) -> Depth:
+        return core.scheduler.set_draft_depth(depth)
+
+    def get_draft_depth(core: _Core) -> Depth:
+        return core.scheduler.draft_depth()
+
+    def count_drafts(core: _Core) -> dict[str, int]:
+        return core.scheduler.count_drafts()
+
+    for name, method in ((SET, set_draft_depth), (GET, get_draft_depth), (COUNT, count_drafts)):
+        setattr(EngineCore, name, method)
+
+
+draft_internals.check()
+_add_to_core()
