@@ -146,7 +146,11 @@ def _evaluate(options: argparse.Namespace) -> int:
         overrides=options.engine_arguments,
         command_line=options.command_line,
     )
-    command.evaluate(given)
+    try:
+        command.evaluate(given)
+    except KeyboardInterrupt:
+        print("tailsieve: error: interrupted", file=sys.stderr)
+        return 130
     return 0
 
 
