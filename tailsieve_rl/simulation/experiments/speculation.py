@@ -203,6 +203,8 @@ def draw(results: Results, out: Path) -> list[Path]:
     with figure(curves, rows=len(workloads), columns=len(models), size=(4.0, 2.8)) as axes:
         for cell in results["cells"]:
             _curve(axes[workloads.index(cell["workload"]), models.index(cell["model"])], cell)
+        for panel in axes.flat:
+            panel.set_ylim(bottom=0)
         handles, labels = axes[0, 0].get_legend_handles_labels()
         axes[0, 0].figure.legend(handles, labels, loc="outside lower center", ncols=4)
     with figure(bars, rows=len(workloads), columns=len(models), size=(4.0, 2.6)) as axes:
@@ -224,7 +226,7 @@ def _curve(panel: Any, cell: Mapping[str, Any]) -> None:
     panel.axhline(cell["paper"]["drafts"], color=colour, ls=":", label=f"paper's, {label}")
     low, high = cell["published"]
     panel.axvspan(low, high, color=colour, alpha=0.08, label=f"published, {label}")
-    panel.set(xlabel="acceptance of a draft, given those before it", ylabel="speedup", ylim=(0, None))
+    panel.set(xlabel="acceptance of a draft, given those before it", ylabel="speedup")
     panel.set_title(f"{cell['model']} (modelled), {cell['workload']}")
 
 
