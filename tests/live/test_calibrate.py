@@ -13,7 +13,7 @@ from tailsieve_rl.routing.decode_model import DecodeModel, load_profile
 
 COMMAND = (
     "calibrate --batch-sizes 1,2,4 --tokens 64 --repeats 2 --draft-depths 0,2 "
-    '--speculative {"method":"ngram","prompt_lookup_max":3}'
+    '--speculative {"method":"ngram","prompt_lookup_min":1,"prompt_lookup_max":3}'
 )
 
 
