@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/environment.sh
-environment test
+environment test docs
 
 echo "test: ruff"
 ruff check --quiet .
