@@ -129,6 +129,7 @@ def at_the_front(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """The kernel with its arguments copied where their last stride is not 1, but for the states, which it changes."""
+
     @functools.wraps(original)
     def contiguous(**arguments: Any) -> torch.Tensor:
         for name, value in arguments.items():
