@@ -20,7 +20,7 @@ POLICIES = ("uniform", "least_loaded", "tailsieve")  # of routing.policies.named
 STEPS, FIRST = 48, 17  # the first steps are for adapting
 
 
-def main(out: Path = Path("outputs/examples")) -> None:
+def main(out: Path = Path("outputs/examples"), count: int = STEPS) -> None:
     """Print a line a policy: its mean step, and where it ended."""
     setup = Setup(groups=64, responses=8, replicas=replicas(MODEL))
     workload = named_workload(WORKLOAD, seed=0, responses=setup.responses)
@@ -30,16 +30,15 @@ def main(out: Path = Path("outputs/examples")) -> None:
         policy = named_policy(name, setup, default_allocation(setup), model=None)  # None: tau is estimated from the run
         files = RunFiles(str(out / name), name, "simulated", setup.groups, setup.responses)
         times, plan = [], None
-        for number, step in enumerate(
-            Simulation(setup, workload, profile(MODEL), policy, records=True).steps(STEPS), 1
-        ):
-            files.add_step(number, step.outcome.records, {**outcome_line(step.outcome), **step.report}, number == STEPS)
+        run = Simulation(setup, workload, profile(MODEL), policy, records=True)
+        for number, step in enumerate(run.steps(count), 1):
+            files.add_step(number, step.outcome.records, {**outcome_line(step.outcome), **step.report}, number == count)
             times.append(step.outcome.gen_time_s)
             plan = step.outcome.plan
         step_s = fmean(times[FIRST - 1 :])
         uniform_s = uniform_s or step_s
         print(f"{name:<14}{step_s:6.1f} s a step   {uniform_s / step_s:.3f}x   ends at q = {plan.q}, m = {plan.m}")
-    print(f"tailsieve report {out}/uniform {out}/tailsieve --steps 40-42 --out {out}/report.html   shows every request")
+    print(f"tailsieve report {out}/uniform {out}/tailsieve --steps 28 --out {out}/report.html  shows every request")
 
 
 if __name__ == "__main__":
