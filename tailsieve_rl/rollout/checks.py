@@ -48,6 +48,14 @@ def setup_of(config: DictConfig) -> Setup:
     )
 
 
+def decoded_by(config: DictConfig) -> str:
+    """What step times are of: the model, or the decode profile of emulated engines."""
+    rollout = config.actor_rollout_ref.rollout
+    if rollout.name == EMULATED:
+        return emulated_settings(rollout.engine_kwargs).profile
+    return str(config.actor_rollout_ref.model.path)
+
+
 def check_config(config: DictConfig) -> Settings:
     """Refuse what cannot work and warn, once, of what was not tried.
 

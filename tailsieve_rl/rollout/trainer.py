@@ -25,7 +25,7 @@ from tailsieve_rl.algorithms.overlength import validate_overlength
 from tailsieve_rl.algorithms.settings import normalise_algorithm
 from tailsieve_rl.engines.emulated.replica import launch_replicas
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
-from tailsieve_rl.rollout.checks import check_config, check_data, setup_of
+from tailsieve_rl.rollout.checks import check_config, check_data, decoded_by, setup_of
 from tailsieve_rl.rollout.client import TailSieveClient
 from tailsieve_rl.rollout.context import ATTEMPT, LENGTHS
 from tailsieve_rl.rollout.errors import StepFailed
@@ -38,7 +38,7 @@ from tailsieve_rl.rollout.state import RunState, continues, load_state, save_sta
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import StepPlan, fresh_groups, plan_step
-from tailsieve_rl.telemetry.run_files import RunFiles, outcome_line
+from tailsieve_rl.telemetry.run_files import RunFiles, outcome_line, truncated_fraction
 
 logger = logging.getLogger(__name__)
 
@@ -148,6 +148,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
             backend=self.config.actor_rollout_ref.rollout.name,
             groups=self.setup.groups,
             responses=self.setup.responses,
+            model=decoded_by(self.config),
             resumed_after=self.global_steps,
         )
 
@@ -223,6 +224,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
     ) -> None:
         super()._compute_metrics(batch, metrics, timing_raw, global_steps, epoch)
         metrics.update({f"tailsieve/{name}": value for name, value in self._reported().items()})
+        metrics["tailsieve/truncated_fraction"] = self._truncated()
         metrics["tailsieve/tail_age_max"] = self.state.ledger.tail_age_max
         metrics["tailsieve/controller_ms"] = 1e3 * self._controller_s
         if self._warmup_s:
@@ -236,6 +238,10 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         if report.get("predicted_s"):
             report["prediction_error"] = self.replay_buffer.outcome.gen_time_s / report["predicted_s"] - 1.0
         return report
+
+    def _truncated(self) -> float:
+        """verl's response_length/clip_ratio counts, in its V1 trainer, responses as long as the batch's longest."""
+        return truncated_fraction(self.replay_buffer.outcome.lengths, self.config.data.max_response_length)
 
     def _warn_of_stale_drafts(self, policy_state: Any) -> None:
         stale = self.policy.report(policy_state).get("stale_pools", 0.0)
@@ -268,6 +274,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
             {
                 **outcome_line(outcome),
                 **self._reported(),
+                "truncated_fraction": self._truncated(),
                 "reward_mean": float(sum(row.sum() for row in scores.unbind()) / len(rows)),
                 "off_policy_trajectories": stale,
             },

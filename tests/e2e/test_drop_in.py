@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 from e2e.jobs import Job, run_job
+from e2e.wandb_file import history
+
+from tailsieve_rl import cli
+from tailsieve_rl.telemetry.dashboard import ALWAYS
 
 EXISTING_JOB = """
 -m verl.trainer.main_ppo
@@ -84,8 +88,22 @@ def test_validation_runs_in_between_and_reports_verls_metrics(job: Job) -> None:
     assert "val-core/" in job.log
 
 
-def test_wandb_offline_files_hold_our_metrics_beside_verls(job: Job) -> None:
+def test_its_report_and_trace_can_be_drawn(job: Job) -> None:
+    page, trace = job.out / "page.html", job.out / "trace.json"
+    assert cli.main(["report", str(job.out), "--out", str(page), "--trace", str(trace)]) == 0
+    assert all(uid in page.read_text() and uid in trace.read_text() for uids in job.consumed().values() for uid in uids)
+
+
+def test_a_run_logged_offline_has_every_metric_that_the_dashboards_panels_name(job: Job) -> None:
     [file] = job.out.glob("wandb/offline-run-*/*.wandb")
-    logged = file.read_bytes()
-    for name in (b"tailsieve/q", b"tailsieve/gen_time_s", b"tailsieve/capture_rate", b"timing_s/gen"):
-        assert name in logged
+    logged = history(file)
+    assert len(logged) == 3
+    assert set(ALWAYS) - set().union(*logged) == set()
+
+
+def test_the_loggers_and_the_result_files_say_the_same(job: Job) -> None:
+    [file] = job.out.glob("wandb/offline-run-*/*.wandb")
+    for step, logged in zip(job.steps, history(file), strict=True):
+        for key in ("gen_time_s", "q", "response_length_p90", "truncated_fraction", "predicted_s"):
+            assert logged.get(f"tailsieve/{key}") == step.get(key)
+    assert job.summary["model"].endswith("/model")

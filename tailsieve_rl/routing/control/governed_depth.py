@@ -7,14 +7,32 @@ import numpy as np
 
 from tailsieve_rl.routing.decode_estimate import Decoding, decodings
 from tailsieve_rl.routing.decode_model import DecodeModel
-from tailsieve_rl.routing.draft import Depth, DraftDepths
-from tailsieve_rl.routing.draft_estimate import estimate_depths
+from tailsieve_rl.routing.draft import Acceptance, Depth, DraftDepths, acceptance
+from tailsieve_rl.routing.draft_estimate import PassTimes, estimate_passes
 from tailsieve_rl.routing.makespan import replica_time
 from tailsieve_rl.routing.outcome import ResponseRecord, StepOutcome
 from tailsieve_rl.routing.setup import Setup
 
 PoolLoad = tuple[tuple[int, ...], ...]
 """Tokens of each request of each replica of a pool, in one step."""
+
+TAIL, BULK, UNIFORM = "tail", "bulk", "uniform"
+"""The pools, as DraftDepths names their depths."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStep:
+    """What one pool decoded in one step.
+
+    Attributes:
+        pool: TAIL, BULK, or UNIFORM for all replicas.
+        depth: that it ran at.
+        requests: its requests.
+    """
+
+    pool: str
+    depth: Depth
+    requests: tuple[Decoding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +42,17 @@ class GovernedState:
     Attributes:
         setup: N, n, R.
         depths: of the coming step.
-        requests: of the last steps, and of the last one at each other depth; oldest first.
-        tail, bulk, uniform: what the pools decoded in the last steps, and what all replicas would have in one pool.
+        seen: pools of the last steps, and the last one at each other depth; oldest first.
+        loads: by pool, what it had to decode in the last steps; UNIFORM is what all replicas would have had.
+        accepted: by pool, how many drafts were accepted in the last step that had any.
         figures: for the report.
     """
 
     setup: Setup
     depths: DraftDepths
-    requests: tuple[tuple[Decoding, ...], ...] = ()
-    tail: tuple[PoolLoad, ...] = ()
-    bulk: tuple[PoolLoad, ...] = ()
-    uniform: tuple[PoolLoad, ...] = ()
+    seen: tuple[PoolStep, ...] = ()
+    loads: Mapping[str, tuple[PoolLoad, ...]] = field(default_factory=dict)
+    accepted: Mapping[str, Acceptance] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -43,17 +61,21 @@ class GovernedDepths:
     """Chooses each pool's depth by the time that its last requests would have taken at every depth.
 
     The first step drafts as deep as it can in the tail pool and not at all elsewhere, which shows both how many drafts
-    are accepted and how long decoding takes without them. Under uniform routing these are two steps.
+    are accepted and how long decoding takes without them. Under uniform routing these are two steps. Where no pool
+    drafts any more, nothing is learned of drafts, and none will again.
 
     Attributes:
         max_depth: D, the deepest.
         model: tau at every depth from 0 to D; None: estimated from the run.
-        gain: share of its time that a change must promise, so that depths which are as good do not alternate.
+        apart: the pools' engines have different drafters, so that one pool says nothing of the other's drafts.
+        gain: share of its time that a change must promise, so that depths which are as good do not alternate; a change
+            to no drafts need not promise any.
         history: steps that depths are judged by; as many as tau is estimated from elsewhere.
     """
 
     max_depth: int
     model: DecodeModel | None = None
+    apart: bool = False
     gain: float = 0.01
     history: int = 5
 
@@ -65,42 +87,64 @@ class GovernedDepths:
 
     def observe(self, state: GovernedState, outcome: StepOutcome) -> GovernedState:
         state = self._remember(state, outcome)
-        model = self.model
-        if model is None:
-            try:
-                model = estimate_depths(state.requests, range(self.max_depth + 1)).model
-            except ValueError:  # no request of known tokens yet
-                return state
-        if model.depths == (0,):  # no draft was verified yet
-            return replace(state, depths=replace(state.depths, tail=self.max_depth, uniform=self.max_depth))
-        tail, tail_gain = self._best(model, state.tail, state.depths.tail)
-        bulk, bulk_gain = self._best(model, state.bulk, state.depths.bulk)
-        uniform, uniform_gain = self._best(model, state.uniform, state.depths.uniform)
-        gains = (tail_gain, bulk_gain) if outcome.plan.m else (uniform_gain, uniform_gain)
-        figures = dict(zip(("draft_gain_tail", "draft_gain_bulk"), gains, strict=True))
-        return replace(state, depths=DraftDepths(tail, bulk, uniform), figures=figures)
+        models = self._models(state)
+        chosen = {pool: self._choose(models[pool], state, pool) for pool in (TAIL, BULK, UNIFORM)}
+        used = (TAIL, BULK) if outcome.plan.m else (UNIFORM, UNIFORM)
+        figures = dict(zip(("draft_gain_tail", "draft_gain_bulk"), (chosen[pool][1] for pool in used), strict=True))
+        depths = DraftDepths(**{pool: depth for pool, (depth, _) in chosen.items()})
+        return replace(state, depths=depths, figures=figures)
 
     def report(self, state: GovernedState) -> Mapping[str, float]:
         return state.figures
 
     def _remember(self, state: GovernedState, outcome: StepOutcome) -> GovernedState:
-        """With a step added. A depth that is not run any more is remembered by the last step that ran it."""
-        plan, keep = outcome.plan, self.history
-        requests = (*state.requests, decodings(outcome.records))
-        recent = {request.depth for step in requests[-keep:] for request in step}
-        old: dict[Depth, tuple[Decoding, ...]] = {}
-        for step in requests[:-keep]:
-            for depth in {request.depth for request in step} - recent:
-                old[depth] = tuple(request for request in step if request.depth == depth)
-        tail = (*state.tail, _load(outcome.records, plan.tail_replicas))[-keep:] if plan.m else state.tail
-        bulk = (*state.bulk, _load(outcome.records, plan.bulk_replicas))[-keep:] if plan.m else state.bulk
-        uniform = (*state.uniform, _dealt(outcome, state.setup.replicas))[-keep:]
-        requests = (*old.values(), *requests[-keep:])
-        return replace(state, requests=requests, tail=tail, bulk=bulk, uniform=uniform)
+        """With a step added. A depth that is not run any more is remembered by the last pool that ran it."""
+        plan, records, keep = outcome.plan, outcome.records, self.history
+        loads, accepted, new = dict(state.loads), {}, []
+        for pool, replicas in _pools(outcome):
+            of_pool = [record for record in records if record.replica in replicas]
+            new.append(PoolStep(pool, getattr(plan.depths, pool), decodings(of_pool)))
+            if drafted := acceptance(record.accepted for record in of_pool):
+                accepted[pool] = drafted
+            if pool != UNIFORM:
+                loads[pool] = (*loads.get(pool, ()), _load(of_pool, replicas))[-keep:]
+        loads[UNIFORM] = (*loads.get(UNIFORM, ()), _dealt(outcome, state.setup.replicas))[-keep:]
+        seen = (*state.seen, *new)
+        last = {(step.depth, step.pool if self.apart else None): at for at, step in enumerate(seen)}
+        kept = {*last.values(), *range(max(0, len(seen) - 2 * keep), len(seen))}
+        if self.apart or not accepted:
+            accepted = {**state.accepted, **accepted}
+        return replace(state, seen=tuple(seen[at] for at in sorted(kept)), loads=loads, accepted=accepted)
 
-    def _best(self, model: DecodeModel, loads: Sequence[PoolLoad], now: Depth) -> tuple[int, float]:
-        """The fastest depth for a pool, or the present one unless it is faster by enough; and its gain over none."""
+    def _models(self, state: GovernedState) -> dict[str, DecodeModel | None]:
+        """tau at every depth for each pool; None as long as no request of known tokens was seen."""
+        if self.model is not None:
+            return dict.fromkeys((TAIL, BULK, UNIFORM), self.model)
+        models: dict[str, DecodeModel | None] = {}
+        passes = None if self.apart else _passes(state.seen)
+        for pool in (TAIL, BULK, UNIFORM):
+            known = [step for step in state.seen if not self.apart or not step.depth or step.pool == pool]
+            found = _passes(known) if self.apart else passes
+            models[pool] = found.model(range(self.max_depth + 1), self._accepted(state, pool)) if found else None
+        return models
+
+    def _accepted(self, state: GovernedState, pool: str) -> Acceptance | None:
+        """The pool's own, for long responses may be easier to draft than others; else that of most verifications."""
+        others = () if self.apart else state.accepted.values()
+        return state.accepted.get(pool) or max(others, key=lambda accepted: accepted.verifications, default=None)
+
+    def _choose(self, model: DecodeModel | None, state: GovernedState, pool: str) -> tuple[int, float]:
+        """The depth of a pool for the coming step, and what it gains over none."""
+        now = getattr(state.depths, pool)
         assert isinstance(now, int)
+        if model is None:
+            return now, 1.0
+        if model.depths == (0,):  # no draft was verified yet
+            return self.max_depth if state.loads.get(pool) else now, 1.0
+        return self._best(model, state.loads.get(pool) or state.loads[UNIFORM], now)
+
+    def _best(self, model: DecodeModel, loads: Sequence[PoolLoad], now: int) -> tuple[int, float]:
+        """The fastest depth for a pool, or the present one unless it is faster by enough; and its gain over none."""
         most = max((len(lengths) for load in loads for lengths in load), default=0)
         if not most:
             return now, 1.0
@@ -110,7 +154,23 @@ class GovernedDepths:
             seconds.append(sum(max(float(replica_time(lengths, tau)) for lengths in load) for load in loads))
         best = int(np.argmin(seconds))
         chosen = best if seconds[best] < (1 - self.gain) * seconds[now] else now
+        chosen = 0 if seconds[0] <= seconds[chosen] else chosen
         return chosen, seconds[0] / seconds[chosen]
+
+
+def _pools(outcome: StepOutcome) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The pools of a step and their replicas."""
+    plan = outcome.plan
+    if not plan.m:
+        return ((UNIFORM, plan.bulk_replicas),)
+    return ((TAIL, plan.tail_replicas), (BULK, plan.bulk_replicas))
+
+
+def _passes(known: Sequence[PoolStep]) -> PassTimes | None:
+    try:
+        return estimate_passes([step.requests for step in known])
+    except ValueError:  # no request of known tokens yet
+        return None
 
 
 def _load(records: Sequence[ResponseRecord], replicas: Sequence[str]) -> PoolLoad:

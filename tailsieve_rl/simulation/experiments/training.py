@@ -18,7 +18,7 @@ from tailsieve_rl.simulation.experiments.cells import RESPONSES
 from tailsieve_rl.simulation.experiments.statistics import mean_of, speedup
 from tailsieve_rl.simulation.figures import COLOURS, figure
 from tailsieve_rl.simulation.profiles import replicas
-from tailsieve_rl.simulation.profiles.speculation import ACCEPTANCE, draft_cost_share, profile_with_mtp
+from tailsieve_rl.simulation.profiles.speculation import ACCEPTANCE, profile_with_drafts
 from tailsieve_rl.simulation.run import SimulatedStep, Simulation
 from tailsieve_rl.simulation.workloads import Drift, Drifting, Workload, math_workload, tail_strength
 from tailsieve_rl.simulation.workloads.drift import slowly
@@ -88,14 +88,13 @@ def run(options: Options, models: Sequence[str] = MODELS) -> Results:
         "responses": RESPONSES,
         "steps": "the run goes on after them: its own last step, which leaves nothing over, is not among them",
         "acceptance": ACCEPTANCE,
-        "draft_cost_share": {name: draft_cost_share(name) for name in models},
         "paper_step_s": dict(PAPER_STEP_S),
         "cells": cells,
     }
 
 
 def _cell(name: str, schedule: str, seeds: range, steps: int) -> dict[str, Any]:
-    model = profile_with_mtp(name, range(1, MOST_DRAFTS + 1))
+    model = profile_with_drafts(name, "mtp", range(1, MOST_DRAFTS + 1))
     setup = Setup(GROUPS, RESPONSES, replicas(name))
     runs = {
         key: [
