@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -20,7 +21,10 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig
 
 FULL_ERROR = "HYDRA_FULL_ERROR"
+HELP_INDENT = 24 * " "
 BENCHMARKS = "bench/"
+OVERLAYS = frozenset({"model", "speculation", "try", "workload"})
+"""Folders of what is added to a recipe, `+try=cpu`, or chosen in it, `model=qwen3.5-2b`."""
 
 QUIET_ON_CPU = {
     # verl lists the training engines that are not installed, in every process
@@ -53,14 +57,13 @@ def recipe_folders() -> list[Path]:
 def recipe_names(benchmarks: bool = False) -> list[str]:
     """The recipes as `--config-name` takes them: of training, or of benchmarks.
 
-    A name that starts with "_" is a part of recipes, not one.
+    A name that starts with "_" is a part of recipes, not one, and neither is what lies in a folder of OVERLAYS.
     """
     found = {
-        file.relative_to(folder).with_suffix("").as_posix()
-        for folder in recipe_folders()
-        for file in folder.rglob("[!_]*.yaml")
+        file.relative_to(folder).with_suffix("") for folder in recipe_folders() for file in folder.rglob("[!_]*.yaml")
     }
-    return sorted(name for name in found if name.startswith(BENCHMARKS) == benchmarks)
+    names = sorted(path.as_posix() for path in found if not OVERLAYS.intersection(path.parts[:-1]))
+    return [name for name in names if name.startswith(BENCHMARKS) == benchmarks]
 
 
 def verl_configs() -> Path:
@@ -88,7 +91,8 @@ def run_app(
         benchmarks: whether those recipes are of benchmarks.
     """
     if {"-h", "--help"} & set(arguments):
-        print(usage.format(recipes=", ".join(recipe_names(benchmarks)) or "none found"))
+        names = ", ".join(recipe_names(benchmarks)) or "none found"
+        print(usage.format(recipes=textwrap.fill(names, 96, subsequent_indent=HELP_INDENT, break_on_hyphens=False)))
         return 0
     sys.argv = [command, *arguments]  # where Hydra looks
     wants_traceback = FULL_ERROR in os.environ

@@ -127,7 +127,7 @@ class Settings:
         sampling: parameters of each request.
         replay_lengths: data column that forces each response's length (n integers, tokens, a row); for benchmarks.
         replay_workload: the same by a workload's lengths.
-        retries: how often a failed response, or a failed reward, is tried again before the run stops.
+        retries: how often a failed response, reward or answer of a teacher is tried again before the run stops.
         watchdog_s: seconds without any event after which a step is declared stuck.
         output_dir: where the result files go; None: `trainer.default_local_dir`.
     """
