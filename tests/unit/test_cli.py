@@ -70,7 +70,7 @@ def test_help_imports_nothing_heavy():
 
 @pytest.mark.parametrize(
     "command",
-    [[], *([name] for name in "train bench doctor compare report dashboard calibrate predict".split())],
+    [[], *([name] for name in "train bench doctor compare report dashboard calibrate predict data evaluate".split())],
 )
 def test_every_help_has_an_example(capsys, command):
     code, out, _ = run(capsys, *command, "--help")
