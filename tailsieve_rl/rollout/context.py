@@ -54,3 +54,6 @@ ATTEMPT = "__tailsieve_attempt__"
 
 LENGTHS = "__tailsieve_lengths__"
 """Column of a dispatched prompt that holds the lengths that its responses are forced to have, where a run does that."""
+
+SESSIONS = "__tailsieve_sessions__"
+"""Of a dispatched batch: n, the responses of each of its prompts."""
