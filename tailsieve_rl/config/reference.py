@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from tailsieve_rl.algorithms.settings import AlgorithmSettings
 from tailsieve_rl.benchmark import settings as bench
-from tailsieve_rl.config import rollout_only, settings
+from tailsieve_rl.config import evaluation, rollout_only, settings
 from tailsieve_rl.engines.emulated import settings as emulated
 
 
@@ -36,6 +36,7 @@ BLOCKS = (
     Block(emulated.BLOCK, emulated.EmulatedSettings, "emulated engines, `actor_rollout_ref.rollout.name=emulated`"),
     Block(bench.BLOCK, bench.BenchSettings, "`tailsieve bench`"),
     Block(rollout_only.BLOCK, rollout_only.RolloutOnlySettings, "`tailsieve bench`, trainer mode `tailsieve_rollout`"),
+    Block(evaluation.BLOCK, evaluation.EvaluationSettings, "`tailsieve evaluate`, trainer mode `tailsieve_evaluation`"),
     Block("algorithm", AlgorithmSettings, "trainer mode `tailsieve`, and verl, whose the defaults are"),
 )
 """Every block, in the page's order; a new settings class is a line here."""
