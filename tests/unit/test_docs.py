@@ -11,7 +11,10 @@ import pytest
 from tailsieve_rl import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for f in ("docs", "examples", "recipes") for page in (ROOT / f).rglob("*.md")),
+]
 TROUBLES = (ROOT / "docs/tuning_and_troubleshooting.md").read_text(encoding="utf-8")
 CODE = re.compile(r"`([^`\n]+)`")
 
