@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+
 def write_prompts(folder: Path, count: int) -> str:
     """A parquet file of short prompts, in verl's columns. What they ask for does not matter: lengths are forced.
 

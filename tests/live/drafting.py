@@ -92,9 +92,7 @@ class Reference:
         ids = torch.tensor([[*text, *[0] * (longest - len(text))] for text in texts])  # what follows does not matter
         with torch.no_grad():
             found = self._model(ids).logits.double().log_softmax(-1).numpy()
-        return [
-            row[len(prompt) - 1 : len(text) - 1] for row, prompt, text in zip(found, prompts, texts, strict=True)
-        ]
+        return [row[len(prompt) - 1 : len(text) - 1] for row, prompt, text in zip(found, prompts, texts, strict=True)]
 
 
 def of_tokens(log_probabilities: NDArray[np.float64], tokens: list[int]) -> NDArray[np.float64]:

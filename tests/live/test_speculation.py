@@ -80,7 +80,9 @@ def test_greedy_output_is_the_same_at_every_depth_and_across_switches(engine: En
             assert (drafts > 0) == (depth > 0)
             assert tokens == depth * drafts if engine.method.exact_depth else tokens <= depth * drafts
             assert accepted >= 0.5 * tokens
-        outputs["alone"] = [await engine.generate(given[0])]
+        for depth in (0, 1):
+            await engine.server.set_draft_depth(depth)
+            outputs[f"{depth}, alone"] = [await engine.generate(given[0])]
         for round in range(3):
             outputs[f"switching {round}"] = await engine.while_switching(engine.all(given), seed=round)
         expected = [output.token_ids for output in outputs[0]]
@@ -138,7 +140,9 @@ def test_a_seed_fixes_what_is_sampled_whoever_decodes_beside_it(engine: Engine) 
         alone = await engine.generate(given[0], temperature=1.0, seed=5)
         others = [engine.generate(p, temperature=1.0, seed=i) for i, p in enumerate(given[1:])]
         beside, other, *_ = await asyncio.gather(
-            engine.generate(given[0], temperature=1.0, seed=5), engine.generate(given[0], temperature=1.0, seed=6), *others
+            engine.generate(given[0], temperature=1.0, seed=5),
+            engine.generate(given[0], temperature=1.0, seed=6),
+            *others,
         )
         assert alone.token_ids == beside.token_ids != other.token_ids
 

@@ -43,7 +43,9 @@ def test_what_needs_it_can_be_imported_and_fails_only_when_it_uses_it():
 
 @pytest.mark.skipif(torchvision_is_installed(), reason="nothing stands in for what is there")
 def test_this_is_still_needed():
-    assert "No module named 'torchvision'" in run(TOLERATE + "import importlib; importlib.import_module(NEEDY[0])").stderr
+    assert (
+        "No module named 'torchvision'" in run(TOLERATE + "import importlib; importlib.import_module(NEEDY[0])").stderr
+    )
 
 
 def test_nothing_stands_in_for_an_installed_torchvision(tmp_path):

@@ -93,7 +93,7 @@ def check(
         )
     if sampled_drafts and seeded:
         raise InputError(
-            "speculative_config.draft_sample_method = probabilistic must be greedy with sampling.seed: vLLM 0.30 samples "
+            "speculative_config.draft_sample_method = probabilistic must be greedy with sampling.seed: vLLM 0.30 draws "
             "drafts without the request's seed, so that the same seed would not give the same response"
         )
     if (drafter is None) == (method in WITH_DRAFTER):

@@ -73,7 +73,8 @@ def test_the_users_capture_sizes_stay(own):
 
 
 @pytest.mark.parametrize(
-    "own", [{"speculative_config": NGRAM | {SCHEDULE: [[1, 64, 2]]}}, {"speculative_config": NGRAM, "scheduler_cls": "a.B"}]
+    "own",
+    [{"speculative_config": NGRAM | {SCHEDULE: [[1, 64, 2]]}}, {"speculative_config": NGRAM, "scheduler_cls": "a.B"}],
 )
 def test_the_users_schedule_or_scheduler_stays_and_the_depth_is_not_ours(own):
     arguments = dict(own)

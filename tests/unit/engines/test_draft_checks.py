@@ -35,7 +35,9 @@ def write(folder: Path, config: dict, tensors: dict[str, list[int]], sharded: bo
 
 @pytest.fixture
 def target(tmp_path):
-    return write(tmp_path / "target", TARGET, {"lm_head.weight": [100, 64], "model.layers.3.mlp.up_proj.weight": [1, 1]})
+    return write(
+        tmp_path / "target", TARGET, {"lm_head.weight": [100, 64], "model.layers.3.mlp.up_proj.weight": [1, 1]}
+    )
 
 
 @pytest.mark.parametrize("sharded", [False, True])
