@@ -43,6 +43,14 @@ def test_each_batch_size_is_measured_at_each_draft_depth(profile):
     assert sum(" ms a token (" in line for line in told) == 6
 
 
+def test_the_profile_says_how_many_drafts_the_engine_accepts(profile):
+    model, _ = profile
+    verified = [sum(point["verifications"]) for point in model.notes["measured"] if point["draft_depth"]]
+    assert len(verified) == 3 and any(verified)
+    assert len(model.acceptance.at_least) == 2
+    assert 1 >= model.acceptance.at_least[0] >= model.acceptance.at_least[1] >= 0
+
+
 def test_four_requests_together_are_faster_than_one_after_another(profile):
     model, _ = profile
     one, four = model.tau([1, 4])
