@@ -18,7 +18,7 @@ COMMAND = (
 
 
 @pytest.fixture(scope="module")
-def profile(tmp_path_factory) -> tuple[DecodeModel, list[str]]:
+def profile(tmp_path_factory, tensor_parallel) -> tuple[DecodeModel, list[str]]:
     """The profile, and what was told on the way."""
     folder = tmp_path_factory.mktemp("calibrate")
     build_model(folder / "model")
@@ -29,6 +29,7 @@ def profile(tmp_path_factory) -> tuple[DecodeModel, list[str]]:
         *COMMAND.split(),
     ]
     command += ["--model", str(folder / "model"), "--out", str(folder / "profile.json")]
+    command += ["--", "--tensor-parallel-size", str(tensor_parallel)] if tensor_parallel > 1 else []
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root)
     assert done.returncode == 0, done.stderr[-4000:]

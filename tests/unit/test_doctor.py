@@ -8,7 +8,12 @@ from tailsieve_rl import doctor, versions
 
 GIB = 1 << 30
 HEALTHY = doctor.Facts(
-    versions={**versions.TESTED, "python": "3.11.9", "torch": "2.13.0+cpu", "vllm": "0.30.0+cpu"},
+    versions={
+        **{name: known.tested[0] for name, known in versions.KNOWN.items()},
+        "python": "3.11.9",
+        "torch": "2.13.0+cpu",
+        "vllm": "0.30.0+cpu",
+    },
     entry_point="tailsieve_rl.plugin",
     probe={
         "extras": {},
