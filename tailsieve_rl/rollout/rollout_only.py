@@ -23,6 +23,7 @@ from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.rollout.policy_of import decode_model_of, make_policy, starting_allocation
 from tailsieve_rl.rollout.state import RunState
 from tailsieve_rl.rollout.trainer import PPOTrainerTailSieve
+from tailsieve_rl.rollout.verl_0_9_0 import put_coordinator
 from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.policies import RoutingPolicy
@@ -94,6 +95,7 @@ class RolloutOnlyTrainer(PPOTrainerTailSieve):
         self._init_tokenizer()
         self._init_dataloader()
         self.llm_server_manager = LLMServerManager.create(config=self.config)
+        put_coordinator(self.config, self.llm_server_manager)
         self.checkpoint_manager = _KeepsWeights()
         self.teacher_model_manager = None
         self.global_steps, self.curr_step_profile = 0, False

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from verl.workers.rollout.vllm_rollout.utils import build_cli_args_from_config
+
 BLOCK_SIZE = 128
 GIB = 1 << 30
 KV_ARGUMENTS = {"block_size", "num_gpu_blocks_override", "kv_cache_memory_bytes"}
@@ -18,11 +20,19 @@ def fill(engine_kwargs: dict[str, Any], rollout: Any, hf_config: Any) -> None:
     # vLLM 0.30 rewinds the generator of a seeded request whose prompt it cut in two; a CPU generator cannot be rewound,
     # and the engine dies of it.
     if rollout.max_num_batched_tokens >= rollout.max_model_len:
-        engine_kwargs.setdefault("enable_chunked_prefill", False)
+        _set_false(engine_kwargs, "enable_chunked_prefill")
     if not KV_ARGUMENTS & engine_kwargs.keys():
         blocks = kv_blocks(rollout.max_num_seqs, rollout.max_model_len, hf_config)
         if blocks is not None:
             engine_kwargs.update(block_size=BLOCK_SIZE, num_gpu_blocks_override=blocks)
+
+
+def _set_false(engine_kwargs: dict[str, Any], flag: str) -> None:
+    """Unless the user set it. verl 0.9.0 leaves what is False out of vLLM's command line, and the default would hold."""
+    if build_cli_args_from_config({flag: False}):
+        engine_kwargs.setdefault(flag, False)
+    elif flag not in engine_kwargs:
+        engine_kwargs[f"no-{flag.replace('_', '-')}"] = True
 
 
 def kv_blocks(max_num_seqs: int, max_model_len: int, hf_config: Any) -> int | None:
