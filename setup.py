@@ -69,5 +69,7 @@ setup(
         "console_scripts": ["tailsieve = tailsieve_rl.cli:main"],
         # `import verl` loads this in every process of a job.
         "verl.plugins": ["tailsieve = tailsieve_rl.plugin"],
+        # vLLM calls this in every process of an engine.
+        "vllm.general_plugins": ["tailsieve = tailsieve_rl.platforms.torchvision_absent:tolerate"],
     },
 )

@@ -1,12 +1,12 @@
 """The language of the made checkpoints: a chain of tokens.
 
 Every token has one successor; the bytes form one cycle, and a special token leads into it. A target gives the successor
-the probability `certainty` at temperature 1, on the average over the chain (its layers have random weights, by which the
-context moves the probabilities), and shares the rest among the others.
+the probability `certainty` at temperature 1, on the average over the chain (its layers have random weights, by which
+the context moves the probabilities), and shares the rest among the others.
 
-A drafter of acceptance `a` continues as the target does after a share `a` of the bytes. After the rest, chosen at random
-once for all, it *misreads*: it takes the token for its predecessor, and so drafts the token again, as certain as ever.
-A drafted token whose predecessors were accepted is then accepted with a probability p of about
+A drafter of acceptance `a` continues as the target does after a share `a` of the bytes. After the rest, chosen at
+random once for all, it *misreads*: it takes the token for its predecessor, and so drafts the token again, as certain as
+ever. A drafted token whose predecessors were accepted is then accepted with a probability p of about
 
     a               under greedy decoding; also when sampling, with drafts that are sampled too
                     (`draft_sample_method=probabilistic`), less what the context moves,

@@ -1,10 +1,11 @@
 """A DFlash drafter of a given acceptance for a made Qwen3 target.
 
-DFlash drafts a block in one pass: behind the last token stand as many mask tokens as are to be drafted, and each finds by
-attention what it becomes. Here one head for each place of the block does that, by construction instead of by training.
-The queries of head i are turned back by i positions, so that after the rotary embedding the head of mask j looks at the
-last token, j positions before it, if i = j, and at nothing otherwise. Its values are the token, and its part of the output
-projection is i steps along the chain. The target's hidden states are attended to as a sink, and do not matter.
+DFlash drafts a block in one pass: behind the last token stand as many mask tokens as are to be drafted, and each finds
+by attention what it becomes. Here one head for each place of the block does that, by construction instead of by
+training. The queries of head i are turned back by i positions, so that after the rotary embedding the head of mask j
+looks at the last token, j positions before it, if i = j, and at nothing otherwise. Its values are the token, and its
+part of the output projection is i steps along the chain. The target's hidden states are attended to as a sink, and do
+not matter.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def _rest(hidden: int, factor: float) -> dict[str, torch.Tensor]:
     def random(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=generator) * 0.02
 
-    # Of the target's hidden states, what the coordinates that stand for no token hold: no key and no value is made of it.
+    # Into the coordinates that stand for no token, of which no key and no value is made.
     context = random(hidden, 2 * hidden)
     context[:VOCABULARY] = 0.0
     return {

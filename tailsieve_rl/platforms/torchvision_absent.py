@@ -1,8 +1,8 @@
 """Lets vLLM import Qwen3.5 where torchvision is not installed.
 
     version   transformers 5.10.4: models/qwen2_vl/image_processing_qwen2_vl.py and video_processing_qwen2_vl.py
-    why       both import torchvision first thing, and vLLM's Qwen3.5, of which one module serves text and images, imports
-              both. There is no torchvision for the CPU environment, which has another build of torch
+    why       both import torchvision first thing, and vLLM's Qwen3.5, of which one module serves text and images,
+              imports both. There is no torchvision for the CPU environment, which has another build of torch
     the end   when tests/unit/test_torchvision_absent.py finds that they import without this
 
 Only while one of these two is imported, and only if torchvision is not there, does the name stand for an empty module.

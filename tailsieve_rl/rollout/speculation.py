@@ -39,11 +39,13 @@ def engine_speculation(settings: SpeculationSettings, tail_replicas: int) -> dic
         tail_replicas: of the starting allocation.
 
     Returns:
-        The configurations `tail` and `bulk`, the same where the pools do not differ, and `tail_replicas`.
+        The configurations `tail` and `bulk`, the same where the pools do not differ; `tail_replicas`; `depths`, those
+        that will be set, None for any.
     """
     methods = settings.methods
     tail, bulk = (_speculative_config(settings, method) for method in (methods[0], methods[-1]))
-    return {"tail": tail, "bulk": bulk, "tail_replicas": tail_replicas}
+    depths = None if settings.mode == "governed" else sorted({0, *_fixed(settings)})
+    return {"tail": tail, "bulk": bulk, "tail_replicas": tail_replicas, "depths": depths}
 
 
 def route_depth(policy: RoutingPolicy, settings: SpeculationSettings, model: DecodeModel | None) -> RoutingPolicy:
@@ -62,10 +64,15 @@ def route_depth(policy: RoutingPolicy, settings: SpeculationSettings, model: Dec
 
 def _controller(settings: SpeculationSettings, model: DecodeModel | None) -> DepthController:
     if settings.mode == "fixed":
-        tail, bulk, uniform = settings.tail.depth or 0, settings.bulk.depth or 0, settings.uniform.depth
-        return FixedDepths(DraftDepths(tail, bulk, round((tail + bulk) / 2) if uniform is None else uniform))
+        return FixedDepths(DraftDepths(*_fixed(settings)))
     depths = range(settings.depth + 1)
     return GovernedDepths(settings.depth, model if model and set(depths) <= set(model.depths) else None)
+
+
+def _fixed(settings: SpeculationSettings) -> tuple[int, int, int]:
+    """Depths of the tail pool, of the bulk pool, and of all replicas under uniform routing."""
+    tail, bulk, uniform = settings.tail.depth or 0, settings.bulk.depth or 0, settings.uniform.depth
+    return tail, bulk, round((tail + bulk) / 2) if uniform is None else uniform
 
 
 def _speculative_config(settings: SpeculationSettings, method: str) -> dict[str, Any]:

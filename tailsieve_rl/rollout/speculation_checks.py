@@ -5,8 +5,10 @@ from omegaconf import DictConfig
 from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.config.settings import BLOCK as SETTINGS
 from tailsieve_rl.config.settings import Settings
-from tailsieve_rl.config.speculation import BLOCK
+from tailsieve_rl.config.speculation import BLOCK, NEEDS_DRAFTER
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
+from tailsieve_rl.engines.vllm import draft_checks
+from tailsieve_rl.input_error import InputError
 from tailsieve_rl.routing.decode_model import DecodeModel
 
 ROLLOUT = "actor_rollout_ref.rollout"
@@ -46,16 +48,17 @@ def _check_emulated(config: DictConfig, depths: set[int]) -> None:
 
 def _check_vllm(config: DictConfig, settings: Settings) -> None:
     rollout, asked = config.actor_rollout_ref.rollout, settings.speculation
-    if rollout.data_parallel_size > 1:
-        right = "draft depths cannot be set on data parallel engines: use more replicas instead"
-        raise SettingsError(f"{ROLLOUT}.data_parallel_size", rollout.data_parallel_size, right)
     if "speculative_config" in (rollout.engine_kwargs.get("vllm") or {}):
         right = f"{BLOCK} says what drafts: give the one or the other"
         raise SettingsError(f"{ROLLOUT}.engine_kwargs.vllm.speculative_config", "...", right)
-    if asked.methods != ("ngram",) and "dummy" in rollout.load_format:
-        right = "engines would draft with random weights, which no weight update mends: set it to auto"
-        raise SettingsError(f"{ROLLOUT}.load_format", rollout.load_format, right)
     mtp = config.actor_rollout_ref.model.get("mtp")
     if mtp and mtp.enable and mtp.enable_rollout and asked.methods != ("mtp",):
         right = f"verl drafts with MTP, {BLOCK} with {', '.join(asked.methods)}: let both say mtp, or switch it off"
         raise SettingsError("actor_rollout_ref.model.mtp.enable_rollout", True, right)
+    for method in asked.methods:
+        drafter = asked.drafter if method in NEEDS_DRAFTER else None
+        limits = (rollout.data_parallel_size, rollout.load_format)
+        try:
+            draft_checks.check(method, config.actor_rollout_ref.model.path, drafter, asked.depth, (), *limits)
+        except InputError as error:
+            raise SettingsError(BLOCK, method, str(error)) from None

@@ -69,7 +69,13 @@ def test_each_pool_has_its_own_drafter_where_the_methods_differ():
         "tail": {"method": "dflash", "num_speculative_tokens": 3, "model": "drafters/d"},
         "bulk": {"method": "mtp", "num_speculative_tokens": 3},
         "tail_replicas": 1,
+        "depths": None,
     }
+
+
+def test_engines_are_told_the_fixed_depths_and_none():
+    fixed = _read(mode="fixed", tail={**MTP, "depth": 5}, bulk={**MTP, "depth": 3}).speculation
+    assert engine_speculation(fixed, 1)["depths"] == [0, 3, 4, 5]
 
 
 def test_all_replicas_have_the_only_drafter_so_that_any_of_them_can_be_a_tail_replica():

@@ -19,10 +19,11 @@ def fill(engine_kwargs: dict[str, Any], rollout: Any, hf_config: Any) -> None:
         engine_kwargs.setdefault("distributed_executor_backend", "uni")
     # vLLM 0.30 rewinds the generator of a seeded request whose prompt it cut in two; a CPU generator cannot be rewound,
     # and the engine dies of it.
-    if rollout.max_num_batched_tokens >= rollout.max_model_len:
+    length = engine_kwargs.get("max_model_len", rollout.max_model_len)
+    if engine_kwargs.get("max_num_batched_tokens", rollout.max_num_batched_tokens) >= length:
         _set_false(engine_kwargs, "enable_chunked_prefill")
     if not KV_ARGUMENTS & engine_kwargs.keys():
-        blocks = kv_blocks(rollout.max_num_seqs, rollout.max_model_len, hf_config)
+        blocks = kv_blocks(rollout.max_num_seqs, length, hf_config)
         if blocks is not None:
             engine_kwargs.update(block_size=BLOCK_SIZE, num_gpu_blocks_override=blocks)
 

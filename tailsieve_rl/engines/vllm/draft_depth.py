@@ -11,12 +11,15 @@ it adds three methods to the core, which a client calls through `engine.engine_c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from vllm.config import VllmConfig
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.engine.core import EngineCore
+
+from tailsieve_rl.engines.vllm import draft_internals
+from tailsieve_rl.routing.draft import Depth, depth_at
 
 SCHEDULER = f"{__name__}.draft_depth_scheduler"
 SET, GET, COUNT = "set_draft_depth", "get_draft_depth", "count_drafts"
@@ -29,28 +32,40 @@ class DraftDepth:
     scheduler_config: Any
     num_spec_tokens: int
     dynamic_sd_lookup: list[int] | None
+    has_mamba_layers: bool
+    running: list[Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._drafts = self._draft_tokens = self._accepted_tokens = 0
-        self.set_draft_depth(self.num_spec_tokens)
+        self._look_up(self.num_spec_tokens)
 
-    def set_draft_depth(self, depth: int) -> int:
-        """From the next step on; returns the depth in force.
+    def set_draft_depth(self, depth: Depth) -> Depth:
+        """From the next step on, a depth for all batches or one by running requests; returns what is in force.
+
+        In a model with recurrent layers, vLLM 0.30 decodes a step without drafts from the state behind the first token
+        of the step before, whatever was accepted then. So when drafting ends, what runs begins such a step anew, from
+        its tokens so far.
 
         Raises:
-            ValueError: if `depth` is not between 0 and the engine's largest.
+            ValueError: if a depth is not between 0 and the engine's largest, or a schedule would end drafts while
+                requests of such a model run.
         """
-        if not 0 <= depth <= self.num_spec_tokens:
+        depth = depth if isinstance(depth, int) else tuple(depth)
+        each = (depth,) if isinstance(depth, int) else depth
+        if not each or not 0 <= min(each) <= max(each) <= self.num_spec_tokens:
             raise ValueError(
-                f"draft depth {depth} must lie between 0 and this engine's largest, {self.num_spec_tokens}"
+                f"draft depth {depth} must lie between 0 and {self.num_spec_tokens}, this engine's largest"
             )
-        if self.num_spec_tokens:
-            self.dynamic_sd_lookup = [depth] * (self.scheduler_config.max_num_seqs + 1)
+        if self.has_mamba_layers and min(each) == 0 < max(each):
+            raise ValueError(f"draft depth {depth}: a model with recurrent layers cannot end drafts by the batch size")
+        if depth == 0 != self.draft_depth() and self.has_mamba_layers and self.running:
+            self.reset_prefix_cache(reset_running_requests=True)
+        self._look_up(depth)
         return self.draft_depth()
 
-    def draft_depth(self) -> int:
-        return self.dynamic_sd_lookup[1] if self.dynamic_sd_lookup else 0
+    def draft_depth(self) -> Depth:
+        return self._depth
 
     def count_drafts(self) -> dict[str, int]:
         """Since the start: drafts verified, tokens in them, tokens of them accepted."""
@@ -69,13 +84,20 @@ class DraftDepth:
         request_id: str,
     ) -> Any:
         """Called by vLLM for each draft that was verified; vLLM itself counts only where it logs statistics."""
-        valid = num_draft_tokens - (num_invalid_spec_tokens or {}).get(request_id, 0)
         self._drafts += 1
-        self._draft_tokens += valid
+        self._draft_tokens += num_draft_tokens - (num_invalid_spec_tokens or {}).get(request_id, 0)
         self._accepted_tokens += num_accepted_tokens
         return super().make_spec_decoding_stats(  # type: ignore[misc]
             spec_decoding_stats, num_draft_tokens, num_accepted_tokens, num_invalid_spec_tokens, request_id
         )
+
+    def reset_prefix_cache(self, reset_running_requests: bool = False, reset_connector: bool = False) -> bool:
+        return super().reset_prefix_cache(reset_running_requests, reset_connector)  # type: ignore[misc]
+
+    def _look_up(self, depth: Depth) -> None:
+        self._depth = depth
+        if self.num_spec_tokens:  # index 0 is never looked up
+            self.dynamic_sd_lookup = [depth_at(depth, b) for b in range(self.scheduler_config.max_num_seqs + 1)]
 
 
 class DraftDepthScheduler(DraftDepth, Scheduler):
@@ -83,7 +105,7 @@ class DraftDepthScheduler(DraftDepth, Scheduler):
 
 
 class AsyncDraftDepthScheduler(DraftDepth, AsyncScheduler):
-    """vLLM's scheduler that works on the next step while this one runs."""
+    """vLLM's scheduler that prepares the next step while this one runs."""
 
 
 def draft_depth_scheduler(vllm_config: VllmConfig, **kwargs: Any) -> DraftDepth:
@@ -92,18 +114,23 @@ def draft_depth_scheduler(vllm_config: VllmConfig, **kwargs: Any) -> DraftDepth:
     return chosen(vllm_config=vllm_config, **kwargs)
 
 
+class _Core(Protocol):
+    scheduler: DraftDepth
+
+
 def _add_to_core() -> None:
-    def set_draft_depth(core: Any, depth: int) -> int:
+    def set_draft_depth(core: _Core, depth: Depth) -> Depth:
         return core.scheduler.set_draft_depth(depth)
 
-    def get_draft_depth(core: Any) -> int:
+    def get_draft_depth(core: _Core) -> Depth:
         return core.scheduler.draft_depth()
 
-    def count_drafts(core: Any) -> dict[str, int]:
+    def count_drafts(core: _Core) -> dict[str, int]:
         return core.scheduler.count_drafts()
 
-    for method in (set_draft_depth, get_draft_depth, count_drafts):
-        setattr(EngineCore, method.__name__, method)
+    for name, method in ((SET, set_draft_depth), (GET, get_draft_depth), (COUNT, count_drafts)):
+        setattr(EngineCore, name, method)
 
 
+draft_internals.check()
 _add_to_core()

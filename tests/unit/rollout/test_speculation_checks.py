@@ -13,7 +13,11 @@ from tailsieve_rl.routing.decode_model import DecodeModel, DecodePoint, save_pro
 CONFIGS = str(Path(verl.__file__).parent / "trainer" / "config")
 MTP = "++trainer.v1.tailsieve.speculation={max_depth:3,tail:{method:mtp},bulk:{method:mtp}}"
 NGRAM = "++trainer.v1.tailsieve.speculation={max_depth:3,tail:{method:ngram}}"
-VLLM = ("actor_rollout_ref.rollout.name=vllm", "actor_rollout_ref.rollout.load_format=auto")
+VLLM = (
+    "actor_rollout_ref.rollout.name=vllm",
+    "actor_rollout_ref.model.path=some/model",
+    "actor_rollout_ref.rollout.load_format=auto",
+)
 EMULATED = (
     "actor_rollout_ref.rollout.name=emulated",
     "trainer.val_before_train=false",
@@ -33,8 +37,14 @@ def _check(*overrides: str) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (("actor_rollout_ref.rollout.load_format=dummy", MTP), "load_format='dummy': engines would draft with random"),
-        (("actor_rollout_ref.rollout.data_parallel_size=2", MTP), "data_parallel_size=2: draft depths cannot be set"),
+        (
+            ("actor_rollout_ref.rollout.load_format=dummy", MTP),
+            "speculation='mtp': rollout.load_format = dummy must be auto",
+        ),
+        (
+            ("actor_rollout_ref.rollout.data_parallel_size=2", MTP),
+            "speculation='mtp': rollout.data_parallel_size = 2 must be 1",
+        ),
         (
             ("++actor_rollout_ref.rollout.engine_kwargs.vllm.speculative_config={method:mtp}", MTP),
             "speculative_config='...': trainer.v1.tailsieve.speculation says what drafts",

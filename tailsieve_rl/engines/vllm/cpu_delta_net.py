@@ -1,0 +1,147 @@
+"""Makes speculation with gated delta nets (Qwen3.5) right on a CPU, at every draft depth. Imported by `cpu_drafts.py`.
+
+convolution
+    version   vLLM 0.30.0, model_executor/layers/mamba/ops/cpu/gdn_attention.py: _spec_forward
+    why       the convolution's state of a sequence holds its last inputs, one more for each token that may be rejected.
+              vLLM writes them to the end of the largest such state and reads them from the front: with fewer drafts
+              than the largest depth it goes on from the wrong inputs, and if more tokens were accepted in the step
+              before than there are now, the kernel ends the engine
+    the end   when tests/live/test_speculation_mtp.py passes without it
+
+front
+    version   the same file: _spec_aware_nonspec, _spec_aware_nonspec_subset
+    why       without AMX a prompt's last inputs, too, are written to the end of that state
+    the end   the same
+
+contiguous
+    version   vLLM 0.30.0, _custom_ops.py: fused_sigmoid_gating_delta_rule_update_cpu
+    why       decoding one request without drafts hands the kernel a slice of the block table, whose last stride is not
+              1, and the kernel ends the engine
+    the end   the same
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from vllm import _custom_ops as ops
+from vllm.model_executor.layers.mamba.ops.cpu import gdn_attention
+
+NATIVE_WIDTH = 4
+"""The only width of a convolution that vLLM's kernel knows."""
+
+
+def spec_forward(
+    layer: Any,
+    metadata: Any,
+    mixed_qkv: torch.Tensor,
+    b: torch.Tensor,
+    a: torch.Tensor,
+    conv_states: torch.Tensor,
+    ssm_states: torch.Tensor,
+    width: int,
+    _state_length: int,
+) -> torch.Tensor:
+    """vLLM's `_spec_forward`: one step of the sequences that verify drafts, tokens in sequence order.
+
+    `conv_states` (slots, channels, length) holds at its front the inputs that the next convolution begins with if one
+    token is accepted, shifted by one for each further. The recurrent state after token t is in the slot of column t.
+    """
+    count = metadata.num_spec_decodes
+    slots = metadata.spec_state_indices_tensor[:count].to(torch.int32).contiguous()
+    accepted = metadata.num_accepted_tokens[:count].to(torch.int32)
+    starts = metadata.spec_query_start_loc[: count + 1].to(torch.int32)
+    lengths = starts.diff()
+    convolved = torch.empty_like(mixed_qkv)
+    for length in lengths.unique().tolist():  # one, but for sequences near the end of the context
+        rows = (lengths == length).nonzero().squeeze(1)
+        tokens = (starts[:-1][rows, None] + torch.arange(length)).flatten()
+        inputs = mixed_qkv[tokens].view(len(rows), length, -1)
+        outputs = _convolve(layer, inputs, conv_states, slots[rows, 0], accepted[rows], width)
+        convolved[tokens] = outputs.reshape(len(tokens), -1).to(convolved.dtype)
+    query, key, value = layer.rearrange_mixed_qkv(convolved)
+    return ops.fused_sigmoid_gating_delta_rule_update_spec_cpu(
+        A_log=layer.A_log,
+        dt_bias=layer.dt_bias,
+        q=query.squeeze(0),
+        k=key.squeeze(0),
+        v=value.squeeze(0),
+        a=a,
+        b=b,
+        initial_state_source=ssm_states,
+        spec_state_indices=slots,
+        num_accepted_tokens=accepted.contiguous(),
+        cu_seqlens=starts.contiguous(),
+        use_qk_l2norm_in_kernel=True,
+    )
+
+
+def _convolve(
+    layer: Any, inputs: torch.Tensor, states: torch.Tensor, slots: torch.Tensor, accepted: torch.Tensor, width: int
+) -> torch.Tensor:
+    """Causal convolution of `inputs` (sequences, tokens, channels) behind their states, which are moved on."""
+    length = inputs.shape[1]
+    states = states[:, :, : width - 1 + max(length, int(accepted.max())) - 1]
+    silu = layer.activation == "silu"
+    native = (
+        torch.cpu._is_amx_tile_supported() and width == NATIVE_WIDTH and not gdn_attention.is_conv_state_dim_first()
+    )
+    if native and int(accepted.max()) > length:  # more than the kernel takes: move their inputs to the front
+        window = (accepted.long() - 1)[:, None, None] + torch.arange(width - 1)
+        past = states[slots.long()]
+        states[slots.long(), :, : width - 1] = past.gather(2, window.expand(-1, past.shape[1], -1))
+        accepted = torch.ones_like(accepted)
+    if native:
+        return ops.causal_conv1d_update_cpu(
+            x=inputs.contiguous(),
+            conv_states=states[:, :, : width - 1 + length - 1],
+            weight=layer.conv1d.weight,
+            bias=layer.conv1d.bias,
+            silu_activation=silu,
+            conv_state_indices=slots.contiguous(),
+            is_vnni=True,
+            num_accepted_tokens=accepted.contiguous(),
+        )
+    past = states[slots.long()]
+    window = (accepted.long() - 1)[:, None, None] + torch.arange(width - 1)
+    past = past.gather(2, window.expand(-1, past.shape[1], -1))
+    following = torch.cat([past, inputs.transpose(1, 2).to(past.dtype)], dim=2)
+    states[slots.long(), :, : width - 1 + length - 1] = following[:, :, 1:]
+    weight = gdn_attention._unpacked_conv_weight(layer).unsqueeze(1)
+    outputs = F.conv1d(following, weight, layer.conv1d.bias, groups=weight.shape[0]).transpose(1, 2)
+    return F.silu(outputs) if silu else outputs
+
+
+def at_the_front(original: Callable[..., Any]) -> Callable[..., Any]:
+    """vLLM's function, with no more of the convolution's state than a sequence without drafts has."""
+
+    @functools.wraps(original)
+    def narrowed(*arguments: Any) -> Any:
+        *before, conv_states, ssm_states, width = arguments
+        return original(*before, conv_states[:, :, : width - 1], ssm_states, width)
+
+    return narrowed
+
+
+def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(original)
+    def contiguous(**arguments: Any) -> torch.Tensor:
+        for name, value in arguments.items():
+            if isinstance(value, torch.Tensor) and name != "initial_state_source" and value.stride(-1) != 1:
+                arguments[name] = value.clone(memory_format=torch.contiguous_format)
+        return original(**arguments)
+
+    return contiguous
+
+
+def mend() -> None:
+    gdn_attention._spec_forward = spec_forward
+    for name in ("_spec_aware_nonspec", "_spec_aware_nonspec_subset"):
+        setattr(gdn_attention, name, at_the_front(getattr(gdn_attention, name)))
+    ops.fused_sigmoid_gating_delta_rule_update_cpu = with_contiguous_arguments(
+        ops.fused_sigmoid_gating_delta_rule_update_cpu
+    )
