@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OVERRIDES = ROOT / "requirements" / "overrides.txt"
 LIVE = tuple(sorted(path.relative_to(ROOT) for path in ROOT.glob("tests/live/test_*.py")))
 TESTS = (*LIVE, Path(DROP_IN))
-PARALLEL_TESTS = tuple(file for file in TESTS if "tensor_parallel" in (ROOT / file).read_text())
+ENGINE_TESTS = tuple(file for file in TESTS if "tensor_parallel" in (ROOT / file).read_text())
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,9 @@ ROWS = (
     Row("verl-0.9.0", verl="0.9.0"),
     Row("vllm-0.24.0", **VERLS_OWN),
     Row("verl-0.9.0-vllm-0.24.0", verl="0.9.0", **VERLS_OWN),
+    Row("verl-0.8.0", verl="0.8.0", tests=ENGINE_TESTS),
     Row("python-3.12", python="3.12"),
-    Row("tp2", tensor_parallel=2, tests=PARALLEL_TESTS),
+    Row("tp2", tensor_parallel=2, tests=ENGINE_TESTS),
 )
 
 

@@ -138,7 +138,10 @@ def _packages(facts: Facts) -> Iterator[Check]:
             continue
         verdict = versions.verdict(name, version)
         if verdict == versions.OK:
-            yield Check(OK, name, version)
+            without = versions.WITHOUT_SPECULATION.get(version.partition("+")[0]) if name == "vllm" else None
+            yield (
+                Check(WARN, name, f"{version}, without speculation: {without}") if without else Check(OK, name, version)
+            )
         elif verdict == versions.UNTRIED:
             yield Check(WARN, name, f"{version}, tested: {tested}")
         else:

