@@ -17,15 +17,14 @@ COLUMNS = ("row", *VERSIONS.values(), "doctor", "live tests", "drop-in test", "d
 
 def publish(result: dict[str, Any], order: list[str]) -> None:
     """Put a row's result in the place of its last one, and draw the table anew."""
+    before, _, rest = README.read_text().partition(BEGIN)
+    _, marker, after = rest.partition(END)
+    if not marker:
+        raise SystemExit(f"compat: error: {README} lacks the markers {BEGIN} and {END}")
     rows = {row["name"]: row for row in json.loads(DATA.read_text())["rows"]} if DATA.exists() else {}
     rows[result["name"]] = result
     kept = [rows[name] for name in order if name in rows]
     DATA.write_text(json.dumps({"rows": kept}, indent=2) + "\n")
-    text = README.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, marker, after = rest.partition(END)
-    if not marker:
-        raise SystemExit(f"compat: error: {README} lacks the markers {BEGIN} and {END}")
     README.write_text(f"{before}{BEGIN}\n{table(kept)}\n{END}{after}")
 
 
