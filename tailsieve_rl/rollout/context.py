@@ -47,7 +47,8 @@ class ValidationContext:
 
 
 RESPONSE: ContextVar[ResponseContext | ValidationContext | None] = ContextVar("tailsieve_response", default=None)
-ENGINE_ID: ContextVar[str | None] = ContextVar("tailsieve_engine_id", default=None)
+CALL: ContextVar[tuple[str, int] | None] = ContextVar("tailsieve_call", default=None)
+"""The generate call that this task makes: its engine request id, and the tokens of its prompt."""
 
 ATTEMPT = "__tailsieve_attempt__"
 """Column of a dispatched prompt that holds its attempt number."""
