@@ -65,7 +65,7 @@ setup(
         "gpu": ["vllm==0.30.0"],
         "docs": ["pdoc==16.*"],
         "report": ["matplotlib", "tensorboard", "wandb-workspaces>=0.4.13"],
-        "test": ["hypothesis", "mypy==2.4.*", "pytest>=8", "pytest-timeout>=2.3", "ruff==0.17.*"],
+        "test": ["hypothesis", "mypy==2.4.*", "pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "ruff==0.17.*"],
     },
     entry_points={
         "console_scripts": ["tailsieve = tailsieve_rl.cli:main"],

@@ -178,6 +178,7 @@ def outcome(report: Path, code: int) -> dict[str, Any]:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
+    """The command line."""
     names = [row.name for row in ROWS]
     parser = argparse.ArgumentParser(
         prog="scripts/compat.sh", description="Measure which versions work, and write the table.", allow_abbrev=False
@@ -196,6 +197,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str]) -> int:
+    """Measure the rows asked for that are not done, and write the table after each."""
     options = parse(arguments)
     measurements = [Measurement(row, options) for row in ROWS if not options.rows or row.name in options.rows]
     for index, measurement in enumerate(measurements):
