@@ -54,7 +54,7 @@ class DraftDepth:
                 f"draft depth {depth} must lie between 0 and {self.num_spec_tokens}, this engine's largest"
             )
         if depth == 0 < self.draft_depth() and self.has_mamba_layers and self.running:
-            self.reset_prefix_cache(reset_running_requests=True)
+            super().reset_prefix_cache(reset_running_requests=True)  # type: ignore[misc]
         self._look_up(depth)
         return self.draft_depth()
 
@@ -84,9 +84,6 @@ class DraftDepth:
         return super().make_spec_decoding_stats(  # type: ignore[misc]
             spec_decoding_stats, num_draft_tokens, num_accepted_tokens, num_invalid_spec_tokens, request_id
         )
-
-    def reset_prefix_cache(self, reset_running_requests: bool = False, reset_connector: bool = False) -> bool:
-        return super().reset_prefix_cache(reset_running_requests, reset_connector)  # type: ignore[misc]
 
     def _look_up(self, depth: int) -> None:
         if self.num_spec_tokens:  # index 0 is never looked up
