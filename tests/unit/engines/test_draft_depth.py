@@ -26,7 +26,7 @@ class Bare:
         self.running = []
         self.resets = 0
 
-    def reset_prefix_cache(self, reset_running_requests, reset_connector):
+    def reset_prefix_cache(self, reset_running_requests):
         assert reset_running_requests
         self.resets += 1
 
