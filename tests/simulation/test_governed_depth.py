@@ -21,6 +21,7 @@ from tailsieve_rl.simulation.run import Simulation
 from tailsieve_rl.simulation.workloads import code_workload, math_workload
 
 D = 6
+PAIRS = [Depths(tail, bulk) for tail in range(D + 1) for bulk in range(D + 1)]
 WORKLOADS = {"math": math_workload, "code": code_workload}
 
 
@@ -35,7 +36,8 @@ def depths_of(outcome):
 
 def lost(at, setup, workload, model, chosen):
     """How much slower a pair of depths is than the best pair, and than none, on steps of another prompt stream."""
-    times = {pair: t.mean() for pair, t in depth_times(at, setup, workload, model, range(D + 1), 8).items()}
+    found = depth_times([at], PAIRS, setup, workload, model, 8)
+    times = {pair: seconds.mean() for (_, pair), seconds in found.items()}
     return times[chosen] / min(times.values()) - 1, times[chosen] / times[Depths(0, 0)] - 1
 
 
@@ -115,13 +117,32 @@ def test_falling_acceptance_is_followed_down_to_no_drafts(at):
 
 
 def test_pools_with_drafters_of_their_own_are_told_apart():
-    """The bulk pool's drafter is never right, the tail's always: each is found out by itself."""
+    """Blocks of drafts for the tail, slow heads that are seldom right for the bulk pool: each costs what it costs."""
     setup, at = Setup(64, 8, 8), Allocation(4, 2)
-    good, bad = (profile_with_drafts("qwen3.5-4b", "mtp", range(1, D + 1), a) for a in (0.9, 0.05))
-    run = Simulation(setup, math_workload(0, 8, evolving=False), bad, governed(at, apart=True), good, records=True)
-    chosen = [depths_of(step.outcome) for step in run.steps(6)][:-1]
-    assert chosen[:2] == [Depths(D, 0), Depths(chosen[1].tail, D)]
-    assert chosen[3].tail >= 4 and chosen[4].bulk == 0
+    tail, bulk = (
+        profile_with_drafts("qwen3.5-2b", method, range(1, D + 1), a) for method, a in (("dflash", 0.9), ("mtp", 0.2))
+    )
+    policy = GovernedDepths(D, apart=True)
+    run = Simulation(
+        setup, math_workload(0, 8, evolving=False), bulk, RouteDepth(TwoPool(Fixed(at)), policy, 0.0), tail, True
+    )
+    state, chosen = policy.start(setup), []
+    for step in run.steps(6):
+        state = policy.observe(state, step.outcome)
+        chosen.append(depths_of(step.outcome))
+    assert chosen[0] == Depths(D, 0) and chosen[1].bulk == D, "no draft of the bulk pool was seen before"
+    assert chosen[-1].tail >= 5 and chosen[-1].bulk <= 1
+    models = policy._models(state)
+    for pool, true in (("tail", tail), ("bulk", bulk)):
+        assert models[pool].tau([1, 2, 4], D) == pytest.approx(true.tau([1, 2, 4], D), rel=0.05)
+
+
+def test_no_drafts_at_all_need_not_promise_a_gain():
+    setup, at = Setup(64, 8, 8), Allocation(4, 2)
+    model = profile_with_drafts("qwen3.5-4b", "mtp", range(1, D + 1), 0.05)
+    reluctant = governed(at, model=model, gain=0.9)
+    run = Simulation(setup, math_workload(0, 8, evolving=False), model, reluctant, records=True)
+    assert [depths_of(step.outcome) for step in run.steps(3)][:2] == [Depths(D, 0), Depths(0, 0)]
 
 
 def test_without_pools_the_first_step_shows_decoding_and_the_second_shows_drafts():
