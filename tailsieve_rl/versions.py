@@ -4,8 +4,6 @@ We extend the inside of verl, vLLM and TransferQueue, so a version that nobody t
 warns, and so does the trainer, once. What scripts/compat.sh found not to work, `doctor` refuses with the reason.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import platform
 from collections.abc import Mapping

@@ -44,6 +44,12 @@ def test_a_page_links_to_what_is_there(page):
     assert [t for t in targets if not t.startswith("http") and not (page.parent / t).exists()] == []
 
 
+def test_the_index_has_every_page():
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")} - {"README.md"}
+    assert pages - set(re.findall(r"\]\(([^)#\s]+)", index)) == set()
+
+
 def test_every_metric_that_a_page_names_is_one():
     named = {name for page in PAGES for name in re.findall(r"`tailsieve/(\w+)`", page.read_text(encoding="utf-8"))}
     code = texts_of_the_code().splitlines()
