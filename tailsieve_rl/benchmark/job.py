@@ -13,10 +13,10 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from tailsieve_rl.benchmark.cell import Round, Rounds
-from tailsieve_rl.benchmark.progress import shown
 from tailsieve_rl.benchmark.settings import SAMPLED, BenchSettings
 from tailsieve_rl.config.rollout_only import RolloutOnlySettings
 from tailsieve_rl.routing.policies.named import BASELINE
+from tailsieve_rl.telemetry.progress import shown
 from tailsieve_rl.train import train
 
 
@@ -53,8 +53,9 @@ def run_cell(cell: DictConfig, compared: RolloutOnlySettings, out: Path) -> Roun
     """Run the job and read the measured steps from its result files."""
     for run in compared.runs():
         shutil.rmtree(out / run.name, ignore_errors=True)
+    steps = {run.name: run.last - run.first + 1 for run in compared.runs()}
     # What verl prints on its way goes aside; the results are ours.
-    with contextlib.redirect_stdout(sys.stderr), shown(list(compared.runs()), out):
+    with contextlib.redirect_stdout(sys.stderr), shown("bench", steps, out):
         train(cell)
     rounds: dict[str, list[Round]] = {}
     for run in compared.runs():

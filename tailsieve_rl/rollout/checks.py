@@ -21,7 +21,8 @@ from tailsieve_rl.versions import untested
 
 logger = logging.getLogger(__name__)
 
-MODES = ("tailsieve", "tailsieve_rollout")
+EVALUATION = "tailsieve_evaluation"
+MODES = ("tailsieve", "tailsieve_rollout", EVALUATION)
 ROLLOUTS = ("vllm", EMULATED)
 OTHER_ENGINES = (
     f"must be vllm (or {EMULATED}): the cutoff aborts single requests, by id, and sees that they are gone; verl's "
@@ -79,6 +80,8 @@ def check_config(config: DictConfig) -> Settings:
     check_speculation(config, settings, decode_model_of(settings))
     _check_agent_loop(config)
     check_teachers(config)
+    if config.trainer.v1.trainer_mode == EVALUATION:
+        _check_evaluation(config, settings)
     _warn_untried(config, settings, setup)
     return settings
 
@@ -213,6 +216,16 @@ def _check_agent_loop(config: DictConfig) -> None:
             agent.default_agent_loop,
             f"no such agent loop; known are {', '.join(sorted(known))} (more by agent_loop_config_path)",
         )
+
+
+def _check_evaluation(config: DictConfig, settings: Settings) -> None:
+    """What is evaluated must be the model's own responses to every prompt."""
+    if settings.warmup == "reserve":
+        raise SettingsError(f"{BLOCK}.warmup", settings.warmup, "its prompts would not be answered: use overlaunch")
+    rollout = config.actor_rollout_ref.rollout.name
+    if settings.replays or rollout == EMULATED:
+        right = "responses of forced lengths cannot be evaluated: use real engines, and no replay_lengths"
+        raise SettingsError("actor_rollout_ref.rollout.name", rollout, right)
 
 
 def _warn_untried(config: DictConfig, settings: Settings, setup: Setup) -> None:

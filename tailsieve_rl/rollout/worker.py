@@ -14,7 +14,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 
 from tailsieve_rl.config.settings import read_settings
 from tailsieve_rl.rollout.checks import settings_block
-from tailsieve_rl.rollout.context import ATTEMPT, LENGTHS, RESPONSE, ResponseContext, ValidationContext
+from tailsieve_rl.rollout.context import ATTEMPT, LENGTHS, RESPONSE, SESSIONS, ResponseContext, ValidationContext
 from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
 from tailsieve_rl.rollout.sampling import request_params
 from tailsieve_rl.routing.step import Verdict
@@ -74,7 +74,7 @@ class TailSieveAgentLoopWorker(_VerlWorker):
             prompt["uid"], int(prompt.pop(ATTEMPT)), None if lengths is None else [int(tokens) for tokens in lengths]
         )
         self._groups[group.uid, group.attempt] = group
-        n = self.config.actor_rollout_ref.rollout.n
+        n = int(prompt.pop(SESSIONS))
         try:
             tasks = [
                 asyncio.create_task(self._run_response(group, i, sampling_params, trajectory, trace, prompt))

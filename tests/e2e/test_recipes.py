@@ -1,4 +1,4 @@
-"""Recipes at work: a run of the paper's by its one flag, and on-policy distillation."""
+"""Recipes at work: a run of the paper's by its one flag, with MTP, and on-policy distillation."""
 
 import re
 import shutil
@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from transformers import AutoModelForCausalLM
 from verl.trainer.ppo.utils import create_rl_sampler
 
+from tailsieve_rl.checkpoints.qwen3_5 import write_qwen3_5_mtp
 from tailsieve_rl.rollout.prompt_stream import PromptStream
 
 TRAIN = ["-m", "tailsieve_rl.train", "--config-name"]
@@ -27,8 +28,18 @@ def where(assets: Path, out: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def paper(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
+    """Routing and MTP. The model is a Qwen3.5 with an MTP head, in the place of the one that is too large."""
     out = tmp_path_factory.mktemp("paper")
-    return run_job([*TRAIN, "paper/qwen3.5-2b_tailsieve", "+try=cpu", *where(assets, out)], out)
+    write_qwen3_5_mtp(out / "model", acceptance=0.9)
+    overrides = [
+        f"actor_rollout_ref.model.path={out}/model",
+        "try.drafts=mtp",
+        "data.max_prompt_length=1024",  # its tokens are bytes
+        "actor_rollout_ref.rollout.max_model_len=1088",
+        "actor_rollout_ref.rollout.dtype=bfloat16",
+        "actor_rollout_ref.rollout.enable_prefix_caching=false",
+    ]
+    return run_job([*TRAIN, "paper/qwen3.5-2b_tailsieve_mtp", "+try=cpu", *where(assets, out), *overrides], out)
 
 
 def test_a_run_of_the_papers_takes_two_steps_on_this_machine_by_one_flag(paper: Job) -> None:
@@ -43,6 +54,17 @@ def test_its_first_tail_set_is_of_the_prompts_kept_back_of_which_no_other_is_tra
     consumed = [row for row in paper.requests if row["status"] == "consumed"]
     assert {row["uid"] for row in consumed if row["step"] == 1 and row["pool"] == "tail"} <= reserved
     assert len({row["uid"] for row in consumed} & reserved) == paper.steps[0]["q"] == 1
+
+
+def test_its_drafts_are_accepted_before_and_after_a_weight_update_and_change_no_probability(paper: Job) -> None:
+    for step in paper.steps:
+        assert (step["draft_depth_tail"], step["draft_depth_bulk"]) == (3, 3)
+        assert step["accept_length_bulk"] > 2.0 and step["accept_length_tail"] > 2.0
+        assert step["accepted_tokens_bulk"] < step["drafted_tokens_bulk"]
+    # What the trainer computes for the sampled tokens, in float32, against what the engine sampled them with.
+    differences = [float(found) for found in re.findall(r"training/rollout_probs_diff_mean:([\d.e-]+)", paper.log)]
+    assert len(differences) == 2 and max(differences) < 0.01
+    assert len(re.findall(r"rollout/spec_accept_length:", paper.log)) == 2  # verl's own name
 
 
 @pytest.fixture(scope="module")

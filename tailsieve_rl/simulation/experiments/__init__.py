@@ -55,6 +55,8 @@ _MODULES: Mapping[str, str] = MappingProxyType(
         "regimes": "regimes",
         "bias": "bias",
         "training": "training",
+        "speculation": "speculation",
+        "depth-budget": "depth_budget",
         "ablation": "ablation",
         "scale": "scale",
     }

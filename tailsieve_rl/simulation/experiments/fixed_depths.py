@@ -1,6 +1,6 @@
-"""Steps at fixed draft depths and a stable allocation, every pair of depths at once (`steady`)."""
+"""Steps at fixed draft depths and stable allocations, many of both at once (`steady`)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.decode_model import DecodeModel
-from tailsieve_rl.routing.draft import Depth, DraftDepths
+from tailsieve_rl.routing.draft import Depth
 from tailsieve_rl.routing.makespan import pool_end
 from tailsieve_rl.routing.policies import Setup
-from tailsieve_rl.simulation.experiments.steady import bulk_run, pools
+from tailsieve_rl.simulation.experiments.steady import BulkRun, bulk_run, pools
 from tailsieve_rl.simulation.workloads import Workload
 
 Floats = NDArray[np.float64]
@@ -25,44 +25,49 @@ class Depths(NamedTuple):
 
 
 def depth_times(
-    at: Allocation, setup: Setup, workload: Workload, model: DecodeModel, depths: Iterable[int], count: int
-) -> dict[Depths, Floats]:
-    """Step times of each pair of depths, (count,) seconds.
+    allocations: Iterable[Allocation],
+    pairs: Iterable[Depths],
+    setup: Setup,
+    workload: Workload,
+    model: DecodeModel,
+    count: int,
+) -> dict[tuple[Allocation, Depths], Floats]:
+    """Step times at each allocation and pair of depths, (count,) seconds.
 
     Args:
-        at: the allocation of every step; (0, 0) deals single responses out over all replicas.
+        allocations: of every step; (0, 0) deals single responses out over all replicas, at equal depths only.
+        pairs: of depths.
         setup: N, n, R.
         workload: of one seed.
         model: of every replica, with points for the depths.
-        depths: of either pool.
-        count: steps.
+        count: steps, from the second on.
     """
-    chosen, most = tuple(depths), setup.groups * setup.responses
-    tau = {depth: model.table(most, depth) for depth in chosen}
+    chosen, most = tuple(pairs), setup.groups * setup.responses
+    tau = {depth: model.table(most, depth) for depth in {depth for pair in chosen for depth in pair}}
     stream = pools(workload, setup.groups, count + 1)
+    runs: dict[tuple[int, int], BulkRun] = {}
     found = {}
-    for bulk in chosen:
-        run = bulk_run(stream, setup.replicas - at.m, tau[bulk])
-        if at.is_uniform:
-            found[Depths(bulk, bulk)] = run.cutoff_s(0)[1:]
-            continue
-        for tail in chosen:
-            found[Depths(tail, bulk)] = run.step_s(at.q, at.m, tau[tail])
+    for at in allocations:
+        for pair in chosen:
+            if at.is_uniform and pair.tail != pair.bulk:
+                continue
+            key = (at.m, pair.bulk)
+            if key not in runs:
+                runs[key] = bulk_run(stream, setup.replicas - at.m, tau[pair.bulk])
+            run = runs[key]
+            found[at, pair] = run.cutoff_s(0)[1:] if at.is_uniform else run.step_s(at.q, at.m, tau[pair.tail])
     return found
 
 
 def uniform_times(setup: Setup, workload: Workload, model: DecodeModel, depth: Depth, count: int) -> Floats:
-    """(count,) seconds of steps 2, 3, ... under uniform routing of whole groups, at a depth or a schedule of depths."""
+    """(count,) seconds of the steps from the second on under uniform routing of whole groups.
+
+    Args:
+        setup: N, n, R.
+        workload: of one seed.
+        model: of every replica.
+        depth: draft tokens, or a schedule of them by batch size.
+        count: steps.
+    """
     stream = pools(workload, setup.groups, count + 1).first[1:]
     return pool_end(stream, setup.replicas, model.table(setup.groups * setup.responses, depth), by_group=True)
-
-
-def best_schedule(model: DecodeModel, depths: Sequence[int], most: int) -> tuple[int, ...]:
-    """The fastest depth for each number of running requests, index b: an ideal schedule by batch size."""
-    taus = np.array([model.table(most, depth) for depth in depths])
-    return tuple(int(depths[place]) for place in taus.argmin(axis=0))
-
-
-def as_decided(depths: Depths) -> DraftDepths:
-    """As a depth controller decides them."""
-    return DraftDepths(tail=depths.tail, bulk=depths.bulk, uniform=depths.bulk)
