@@ -88,7 +88,7 @@ def distilled(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
         "actor_rollout_ref.rollout.max_model_len=560",
         f"distillation.teacher_models.teacher_model.model_path={out}/teacher",
         "distillation.teacher_models.teacher_model.inference.max_model_len=561",
-        "++trainer.v1.tailsieve={controller:{name:fixed},allocation:{initial_groups:3,initial_replicas:1},sampling:{seed:0}}",
+        "++trainer.v1.tailsieve={controller:{name:fixed},allocation:{initial_groups:3,initial_replicas:1}}",
         "trainer.total_training_steps=3",
     ]
     return run_job([*TRAIN, "cpu/distillation", *where(assets, out), *overrides], out)
