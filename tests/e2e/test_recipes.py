@@ -83,7 +83,7 @@ def distilled(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
         "data.max_prompt_length=512",
         "data.max_response_length=48",
         "reward.custom_reward_function.path=pkg://tailsieve_rl.algorithms.math_reward",
-        "actor_rollout_ref.actor.ppo_mini_batch_size=8",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=4",
         "actor_rollout_ref.actor.optim.lr=0.01",
         "actor_rollout_ref.rollout.max_model_len=560",
         f"distillation.teacher_models.teacher_model.model_path={out}/teacher",
@@ -97,7 +97,7 @@ def distilled(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
 def test_a_student_comes_closer_to_its_teacher(distilled: Job) -> None:
     assert distilled.returncode == 0, distilled.log[-3000:]
     losses = [float(loss) for loss in re.findall(r"distillation/loss:([\d.]+)", distilled.log)]
-    assert len(losses) == 3 and losses[2] < 0.8 * losses[0]
+    assert len(losses) == 3 and losses[2] < 0.9 * losses[0]
 
 
 def test_distillation_isolates_the_tail_and_loses_no_prompt(distilled: Job) -> None:
