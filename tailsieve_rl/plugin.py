@@ -34,6 +34,7 @@ class Part(NamedTuple):
 PARTS = (
     Part("trainer mode", "verl.trainer.ppo.v1", "tailsieve_rl.rollout.trainer"),
     Part("rollout-only mode", "verl.trainer.ppo.v1", "tailsieve_rl.rollout.rollout_only"),
+    Part("evaluation mode", "verl.trainer.ppo.v1", "tailsieve_rl.rollout.evaluation"),
     Part("advantage", "verl.trainer.ppo.core_algos", "tailsieve_rl.algorithms.advantage"),
     Part("rollout engines", "verl.workers.rollout.replica", "tailsieve_rl.engines:register"),
 )
@@ -80,11 +81,12 @@ def _cpu_platform() -> None:
 
     if not cpu.selected():
         return
-    from tailsieve_rl.platforms import environment, vllm_distribution
+    from tailsieve_rl.platforms import environment, torchvision_absent, vllm_distribution
 
     cpu.register()
     environment.apply()
     vllm_distribution.alias()
+    torchvision_absent.tolerate()
     for part in CPU_PARTS:
         _install(part)
 

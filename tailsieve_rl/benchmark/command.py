@@ -15,7 +15,7 @@ from tailsieve_rl.benchmark.assets import write_prompts, write_tokenizer
 from tailsieve_rl.benchmark.cell import Rounds, judged
 from tailsieve_rl.benchmark.job import cell_config, run_cell
 from tailsieve_rl.benchmark.report import draw, table
-from tailsieve_rl.benchmark.settings import BLOCK, BenchSettings, read_bench
+from tailsieve_rl.benchmark.settings import BLOCK, SAMPLED, BenchSettings, read_bench
 from tailsieve_rl.benchmark.virtual import VirtualCell
 from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.config.rollout_only import BLOCK as ROLLOUT_ONLY
@@ -33,7 +33,8 @@ usage: tailsieve bench --config-name RECIPE [KEY=VALUE ...]
 
 Compare routing policies under the same prompts, lengths and replicas; print a table, write results.json and bench.png.
 
-  --config-name RECIPE  start from recipes/RECIPE.yaml: {recipes}
+  --config-name RECIPE  start from recipes/RECIPE.yaml:
+                        {recipes}
   bench.backend=NAME    simulated (virtual time), emulated (the real job on emulated engines) or vllm (real engines)
   bench.models=[...]    decode profiles of replicas; bench.workloads=[...] response lengths; one cell for each pair
   trainer.v1.tailsieve_rollout.policies=[...]  what is compared; .converge, .rounds, .baseline_repeats
@@ -73,10 +74,13 @@ def _cell(
     config: DictConfig, bench: BenchSettings, compared: RolloutOnlySettings, model: str, workload: str, out: Path
 ) -> dict[str, Any]:
     setup, max_depth = _setup(config, bench, model), _max_depth(config, bench, compared)
-    lengths = bench.lengths(workload, setup.responses)
     prompts = setup.groups * (compared.last + 2)
+    name, longest = workload, config.data.max_response_length
     virtual: Rounds | None = None
     limits: dict[str, float | None] = {"best_static_s": None, "bound_s": None}
+    if workload != SAMPLED:
+        lengths = bench.lengths(workload, setup.responses)
+        name, longest = lengths.name, lengths.cap // lengths.stretch
     if bench.backend != "vllm":
         drafting = modelled(model, bench.acceptance, max_depth)
         cell = VirtualCell(setup, lengths, drafting, reserve=prompts - setup.groups)
@@ -86,14 +90,14 @@ def _cell(
         assert virtual is not None
         rounds, beside = virtual, None
     else:
-        folder = out / f"{model}-{lengths.name}"
+        folder = out / f"{model}-{name}"
         emulated = _emulated(bench, setup, model, virtual, max_depth)
-        job = cell_config(config, bench, workload, lengths.cap // lengths.stretch, folder, emulated)
+        job = cell_config(config, bench, workload, longest, folder, emulated)
         _assets(job, folder, prompts)
         rounds, beside = run_cell(job, compared, folder), virtual
     return {
         "model": model,
-        "workload": lengths.name,
+        "workload": name,
         "groups": setup.groups,
         "responses": setup.responses,
         "replicas": setup.replicas,

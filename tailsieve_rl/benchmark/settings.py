@@ -12,6 +12,8 @@ from tailsieve_rl.simulation.workloads import Coarse, named_workload
 
 BLOCK = "bench"
 BACKENDS = ("simulated", "emulated", "vllm")
+SAMPLED = "sampled"
+"""The workload of the responses that the model gives, under the job's sampling settings; on real engines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class BenchSettings:
         backend: "simulated" (virtual time), "emulated" (the real job on emulated engines), "vllm" (real engines).
         models: decode profiles, one cell each; on real engines there is one model, and this is not read.
         replicas: R of simulated and emulated cells; None: as many as the paper has of the model on eight GPUs.
-        workloads: of response lengths, one cell each: names, or paths of traces (as `tailsieve analyze lengths` reads).
+        workloads: of response lengths, one cell each: names, or paths of traces (as `tailsieve analyze lengths` reads);
+            "sampled" where no length is forced.
         seed: of the workloads.
         divisor: tokens of the workload that one token of the job stands for.
         stretch: tokens that one of the job takes the time of, but on real engines; None: as many as it stands for.
@@ -61,7 +64,11 @@ class BenchSettings:
         if self.acceptance is not None and not 0 <= self.acceptance <= 1:
             raise SettingsError(f"{BLOCK}.acceptance", self.acceptance, "must be between 0 and 1")
         for name in self.workloads:
-            self.lengths(name, responses=1)
+            if name != SAMPLED:
+                self.lengths(name, responses=1)
+            elif self.backend != "vllm":
+                right = f"backend {self.backend} has no model that could say how long a response is"
+                raise SettingsError(f"{BLOCK}.workloads", name, right)
 
     def lengths(self, workload: str, responses: int) -> Coarse:
         """A workload's lengths in tokens that take time.

@@ -68,7 +68,7 @@ def _notes(settings: Settings, source: Source, points: Sequence[Measured], comma
         "how": "tailsieve calibrate: b requests decode together; tau is the engine's time from first to last token, "
         "over the tokens after the first. points: medians of the repeats, made non-decreasing in b (isotonic)",
         "command": command,
-        "versions": {"tailsieve-rl": __version__, **{name: versions.installed(name) for name in versions.TESTED}},
+        "versions": {"tailsieve-rl": __version__, **{name: versions.installed(name) for name in versions.KNOWN}},
         "url": settings.url,
         "engine_arguments": {str(depth): list(given) for depth, given in source.arguments.items()},
         "environment": {name: os.environ[name] for name in VARIABLES if name in os.environ} if not settings.url else {},

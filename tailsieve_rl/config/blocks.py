@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
+from tailsieve_rl.input_error import InputError
 
-class SettingsError(ValueError):
+
+class SettingsError(InputError):
     """A setting that cannot work; the message names the key, the value and what would be right."""
 
     def __init__(self, key: str, value: Any, right: str):

@@ -66,7 +66,8 @@ def _controller(settings: SpeculationSettings, model: DecodeModel | None) -> Dep
     if settings.mode == "fixed":
         return FixedDepths(DraftDepths(*_fixed(settings)))
     depths = range(settings.depth + 1)
-    return GovernedDepths(settings.depth, model if model and set(depths) <= set(model.depths) else None)
+    known = model if model and set(depths) <= set(model.depths) else None
+    return GovernedDepths(settings.depth, known, apart=len(settings.methods) > 1)
 
 
 def _fixed(settings: SpeculationSettings) -> tuple[int, int, int]:

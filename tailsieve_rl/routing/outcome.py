@@ -118,6 +118,11 @@ class StepOutcome:
         return sum(r.response_tokens for r in self.records if r.status is not ResponseStatus.CONSUMED)
 
     @property
+    def lengths(self) -> list[int]:
+        """Response tokens of every consumed response."""
+        return [length for group in self.consumed for length in group.lengths]
+
+    @property
     def consumed_tokens(self) -> int:
         return sum(group.work for group in self.consumed)
 

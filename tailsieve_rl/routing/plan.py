@@ -85,6 +85,18 @@ def fresh_groups(groups: int, q: int, q_next: int) -> int:
     return groups - q + q_next
 
 
+def step_size(groups: int, left: int, q_next: int) -> tuple[int, int]:
+    """Groups that a step consumes, and leaves over, where every prompt of a finite set is consumed once.
+
+    Args:
+        groups: N, as long as so many are left.
+        left: prompts of the set that no step has consumed, tail groups included.
+        q_next: groups that the policy wants to leave over.
+    """
+    consumed = min(groups, left)
+    return consumed, min(q_next, left - consumed)
+
+
 def plan_step(
     *,
     step: int,

@@ -6,12 +6,7 @@ convolution
               vLLM writes them to the end of the largest such state and reads them from the front: with fewer drafts
               than the largest depth it goes on from the wrong inputs, and if more tokens were accepted in the step
               before than there are now, the kernel ends the engine
-    the end   when tests/live/test_speculation_mtp.py passes without it
-
-front
-    version   the same file: _spec_aware_nonspec, _spec_aware_nonspec_subset
-    why       without AMX a prompt's last inputs, too, are written to the end of that state
-    the end   the same
+    the end   when tests/live/test_speculation.py and test_cpu_drafts.py pass without it
 
 contiguous
     version   vLLM 0.30.0, _custom_ops.py: fused_sigmoid_gating_delta_rule_update_cpu
@@ -116,18 +111,9 @@ def _convolve(
     return F.silu(outputs) if silu else outputs
 
 
-def at_the_front(original: Callable[..., Any]) -> Callable[..., Any]:
-    """vLLM's function, with no more of the convolution's state than a sequence without drafts has."""
-
-    @functools.wraps(original)
-    def narrowed(*arguments: Any) -> Any:
-        *before, conv_states, ssm_states, width = arguments
-        return original(*before, conv_states[:, :, : width - 1], ssm_states, width)
-
-    return narrowed
-
-
 def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The kernel with its arguments copied where their last stride is not 1, but for the states, which it changes."""
+
     @functools.wraps(original)
     def contiguous(**arguments: Any) -> torch.Tensor:
         for name, value in arguments.items():
@@ -139,9 +125,8 @@ def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable
 
 
 def mend() -> None:
+    """Put all three in place."""
     gdn_attention._spec_forward = spec_forward
-    for name in ("_spec_aware_nonspec", "_spec_aware_nonspec_subset"):
-        setattr(gdn_attention, name, at_the_front(getattr(gdn_attention, name)))
     ops.fused_sigmoid_gating_delta_rule_update_cpu = with_contiguous_arguments(
         ops.fused_sigmoid_gating_delta_rule_update_cpu
     )

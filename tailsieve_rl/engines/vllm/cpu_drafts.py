@@ -49,6 +49,7 @@ def next_positions(
     PAD_ID: int,
     batch_size: int,
 ) -> None:
+    """The positions of the next draft, with the argument named as its launcher does."""
     cpu_triton_utils._eagle_step_slot_mapping_metadata_kernel_impl(
         positions,
         block_table,

@@ -60,7 +60,7 @@ class DraftDepth:
         if self.has_mamba_layers and min(each) == 0 < max(each):
             raise ValueError(f"draft depth {depth}: a model with recurrent layers cannot end drafts by the batch size")
         if depth == 0 != self.draft_depth() and self.has_mamba_layers and self.running:
-            self.reset_prefix_cache(reset_running_requests=True)
+            super().reset_prefix_cache(reset_running_requests=True)  # type: ignore[misc]
         self._look_up(depth)
         return self.draft_depth()
 
@@ -90,9 +90,6 @@ class DraftDepth:
         return super().make_spec_decoding_stats(  # type: ignore[misc]
             spec_decoding_stats, num_draft_tokens, num_accepted_tokens, num_invalid_spec_tokens, request_id
         )
-
-    def reset_prefix_cache(self, reset_running_requests: bool = False, reset_connector: bool = False) -> bool:
-        return super().reset_prefix_cache(reset_running_requests, reset_connector)  # type: ignore[misc]
 
     def _look_up(self, depth: Depth) -> None:
         self._depth = depth

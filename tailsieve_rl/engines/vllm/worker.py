@@ -8,7 +8,10 @@ import torch
 from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import BucketedWeightReceiver
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
-from tailsieve_rl.engines.vllm import cpu_drafts as _  # noqa: F401 (it makes speculation run)
+from tailsieve_rl.versions import no_speculation
+
+if not no_speculation():
+    from tailsieve_rl.engines.vllm import cpu_drafts as _  # noqa: F401 (it makes speculation run)
 
 
 class CpuWorkerExtension(vLLMColocateWorkerExtension):
@@ -33,4 +36,12 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
 
         receiver = BucketedWeightReceiver(self._get_zmq_handle(), torch.device("cpu"), use_shm=use_shm)
         receiver.receive_weights(on_bucket_received=keep)
-        self.model_runner.reload_weights(weights_iterator=iter(received), is_checkpoint_format=True)
+        self.reload(received)
+
+    def reload(self, weights: list[tuple[str, torch.Tensor]]) -> None:
+        """Load all weights of the target, by their names in a checkpoint.
+
+        A drafter keeps its own, whatever is among these: under FSDP there are none for it, since transformers and verl
+        leave them out. The embeddings and output weights that it shares with the target are new for both.
+        """
+        self.model_runner.reload_weights(weights_iterator=iter(weights), is_checkpoint_format=True)

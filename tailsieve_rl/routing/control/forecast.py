@@ -23,6 +23,10 @@ Floats = NDArray[np.float64]
 MOST_QUANTILES = 2048
 """Points that the distribution of past lengths is kept in: four for each of the 512 responses of a usual step."""
 
+SHARE_OF_SINGLES = 0.65
+"""Share of the variance of lengths between prompts that is assumed where groups of one response cannot show it: the
+paper's measurement (Appendix B, 64.8 %). At 0 no isolation could pay, and the draws would say so whatever is true."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draws:
@@ -57,7 +61,7 @@ def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> 
     scores = _scores(lengths, quantiles, grid)
     # Among lengths the few long responses count, among scores all do: where only the tail depends on the prompt, the
     # first share shows it, and the tail is what a forecast is for.
-    share = max(_prompt_share(lengths), _prompt_share(scores))
+    share = SHARE_OF_SINGLES if n == 1 else max(_prompt_share(lengths), _prompt_share(scores))
     known = share / (share + (1 - share) / n)
     means, spread = scores.mean(axis=1), float(scores.std())
     # Without replacement where there are enough: a pool does not hold a prompt twice.

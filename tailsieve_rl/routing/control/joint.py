@@ -139,11 +139,11 @@ class Joint(Adaptive):
         return replace(state, applied=Allocation(q, m), hold=hold)
 
     def _best_m(self, state: JointState, q: int) -> int:
-        """The best split for a tail set of q groups; the target's own one if q is what it asks for."""
+        """The best split for a tail set of q groups: the target's own if q is what it asks for, 0 if none has room."""
         if q == state.target.q:
             return state.target.m
         splits = sorted({pair.m for pair in state.surface if pair.m})
-        return min(splits, key=lambda m: _at(state.surface, Allocation(q, m)))
+        return min(splits, key=lambda m: _at(state.surface, Allocation(q, m)), default=0)
 
 
 def _at(surface: Surface, at: Allocation) -> float:

@@ -48,6 +48,13 @@ def test_both_generations_of_a_prompt_are_as_alike_as_two_real_ones() -> None:
     assert np.corrcoef(first, again)[0, 1] == pytest.approx(real, abs=0.05)
 
 
+def test_groups_of_one_are_taken_to_be_as_alike_again_as_the_paper_measured() -> None:
+    """One response shows nothing of it. Taken as not alike at all, no prompt would be worth isolating."""
+    drawn = draw(past_groups(4000, 0.8, 0.6, n=1), 64, 60, np.random.default_rng(1))
+    first, again = (np.log(x).reshape(-1) for x in (drawn.first, drawn.again))
+    assert np.corrcoef(first, again)[0, 1] == pytest.approx(0.65, abs=0.05)
+
+
 def test_the_same_seed_draws_the_same_and_another_one_does_not() -> None:
     past = past_groups(256, 0.8, 0.5)
     one, same, other = (draw(past, 64, 4, np.random.default_rng(seed)) for seed in (1, 1, 2))
