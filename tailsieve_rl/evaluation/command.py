@@ -70,30 +70,44 @@ def evaluate(options: Options) -> None:
     """
     samples = samples_of(options.sets, options.samples)
     given = [*options.models, *([] if options.base is None else [options.base])]
-    known = {text: results.read(Path(text)) for text in given}
-    models = {text: find_model(text) for text in given if known[text] is None}
-    _check_names([(known[text] or {}).get("model", {}).get("name") or models[text].name for text in given])
-    folder = options.data
-    if models and folder is None:
-        folder = options.out / "data"
-        with contextlib.redirect_stdout(sys.stderr):
-            for name in samples:
-                prepare(name, folder, split=SPLIT)
-    ready = {text: _prepared(model, options, read_sets(Path(folder or ""), samples)) for text, model in models.items()}
-    protocols = {text: found["protocol"] for text, found in known.items() if found is not None}
-    first = next((_protocol(found) for found in ready.values()), None) or protocols[given[0]]
-    results.check_comparable(first, protocols)
+    read = {text: results.read(Path(text)) for text in given}
+    measured = {text: found for text, found in read.items() if found is not None}
+    models = {text: find_model(text) for text in given if text not in measured}
+    _check_names([measured[text]["model"]["name"] if text in measured else models[text].name for text in given])
+    sets = _problems(options, samples) if models else {}
+    ready = {text: _prepared(model, options, sets) for text, model in models.items()}
+    protocols = [*map(_protocol, ready.values()), *(found["protocol"] for found in measured.values())]
+    results.check_comparable(protocols[0], {text: found["protocol"] for text, found in measured.items()})
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {options.out}: cannot be written: {error.strerror}") from None
     for text, found in ready.items():
-        known[text] = _evaluated(found, options)
-    measured: dict[str, results.Results] = {text: found for text, found in known.items() if found is not None}
-    base = None if options.base is None else measured[options.base]
-    rows = [measured[text] for text in options.models]
-    text = table.table(rows, base, list(first["sets"]))
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "table.md").write_text(text + "\n")
-    print(text, *table.notes(base) if base else (), sep="\n")
-    print(*(line for row in rows for line in table.notes(row, base)), sep="\n")
-    print(options.out / "table.md", *(found.folder / results.FILE for found in ready.values()), sep="\n")
+        measured[text] = _evaluated(found, options)
+    _show(options, [measured[text] for text in options.models], measured.get(options.base or ""), protocols[0]["sets"])
+
+
+def _show(
+    options: Options, models: Sequence[results.Results], base: results.Results | None, sets: Mapping[str, Any]
+) -> None:
+    """Print the table and how it was measured, and write both."""
+    text = table.table(models, base, list(sets))
+    below = [] if base is None else table.notes(base)
+    below += [line for model in models for line in table.notes(model, base)]
+    path = options.out / "table.md"
+    path.write_text("\n".join([text, "", *(f"    {line}" for line in below)]) + "\n")
+    print(text, *below, path, sep="\n")
+
+
+def _problems(options: Options, samples: Mapping[str, int]) -> dict[str, ProblemSet]:
+    """Of the folder that was given, or fetched from the hub."""
+    if options.data is not None:
+        return read_sets(options.data, samples)
+    folder = options.out / "data"
+    with contextlib.redirect_stdout(sys.stderr):
+        for name in samples:
+            prepare(name, folder, split=SPLIT)
+    return read_sets(folder, samples)
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -101,6 +101,7 @@ def read(path: Path) -> Results | None:
         results: Results = json.loads(path.read_text())
         sets = results["protocol"]["sets"]
         complete = all({"accuracy", "correct", "n", "k"} <= results["sets"][name].keys() for name in sets)
+        complete = complete and {"model", "rollouts", "time_s"} <= results.keys()
     except (ValueError, KeyError, TypeError, UnicodeDecodeError):
         complete = False
     if not complete:
