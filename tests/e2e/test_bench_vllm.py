@@ -22,7 +22,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "actor_rollout_ref.rollout.n=2",
         "bench.divisor=500",
         "++trainer.v1.tailsieve.controller.name=fixed",
-        "trainer.v1.tailsieve_rollout={policies:[uniform,tailsieve,tailsieve_route_depth],converge:3,rounds:1,baseline_repeats:1}",
+        "trainer.v1.tailsieve_rollout={profile:null,policies:[uniform,tailsieve,tailsieve_route_depth],converge:3,rounds:1,baseline_repeats:1}",
     )
     return out
 
