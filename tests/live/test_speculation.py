@@ -20,6 +20,10 @@ import pytest
 from live.drafting import ACCEPTANCE, LARGEST, METHODS, Method, Reference, of_tokens, prompts, uniform_values
 from live.tiny_vllm import serving
 
+from tailsieve_rl.versions import no_speculation
+
+pytestmark = pytest.mark.skipif(bool(no_speculation()), reason=f"speculation is {no_speculation()}")
+
 DEPTHS = range(LARGEST + 1)
 BINS = 20
 CRITICAL = 50.8

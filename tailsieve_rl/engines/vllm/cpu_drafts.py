@@ -22,6 +22,7 @@ from vllm.v1.sample import rejection_sampler
 from vllm.v1.spec_decode import utils as draft_utils
 
 from tailsieve_rl.engines.vllm import cpu_delta_net
+from tailsieve_rl.versions import no_speculation
 
 
 class DraftExtension:
@@ -80,6 +81,6 @@ def launchers() -> None:
         launcher.__dict__.pop("_kernel_arg_names", None)  # kept from the kernel before
 
 
-if not HAS_TRITON:
+if not HAS_TRITON and not no_speculation():
     launchers()
     cpu_delta_net.mend()

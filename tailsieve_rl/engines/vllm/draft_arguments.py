@@ -57,7 +57,7 @@ def fill(engine_kwargs: dict[str, Any], rollout: Any, longest_context: int | Non
     if config is None:
         return None
     if why := no_speculation():
-        raise InputError(why)
+        raise InputError(f"speculation is {why}")
     largest = int(config.get("num_speculative_tokens") or 0)
     if largest < 1:
         raise InputError("speculative_config.num_speculative_tokens must be given, and be 1 or more")

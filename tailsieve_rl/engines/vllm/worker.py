@@ -8,10 +8,7 @@ import torch
 from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import BucketedWeightReceiver
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
-from tailsieve_rl.versions import no_speculation
-
-if not no_speculation():
-    from tailsieve_rl.engines.vllm import cpu_drafts as _  # noqa: F401 (it makes speculation run)
+from tailsieve_rl.engines.vllm import cpu_drafts as _  # noqa: F401 (it makes speculation run)
 
 
 class CpuWorkerExtension(vLLMColocateWorkerExtension):
