@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from tailsieve_rl.config.evaluation import stream
 from tailsieve_rl.evaluation.prompts import ProblemSet
 
-VERIFIERS = 4
-"""As many as verl has processes that verify: what waits for one would run into its time limit."""
+VERIFIERS = min(4, os.cpu_count() or 1)
+"""At most as many as verl has processes that verify: what waits for one would run into its time limit."""
 
 JUDGED = pa.schema(
     [
