@@ -20,6 +20,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"actor_rollout_ref.model.path={out}/model",
         "data.train_batch_size=8",
         "actor_rollout_ref.rollout.n=2",
+        "bench.workloads=[sky_t1]",
         "bench.divisor=500",
         "++trainer.v1.tailsieve.controller.name=fixed",
         "trainer.v1.tailsieve_rollout={profile:null,policies:[uniform,tailsieve,tailsieve_route_depth],converge:3,rounds:1,baseline_repeats:1}",
