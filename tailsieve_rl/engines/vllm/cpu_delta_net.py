@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from vllm import _custom_ops as ops
 from vllm.model_executor.layers.mamba.ops.cpu import gdn_attention
+from vllm.v1.kv_cache_interface import MambaSpec
 
 NATIVE_WIDTH = 4
 """The only width of a convolution that vLLM's kernel knows."""
@@ -85,10 +86,8 @@ def _convolve(
     native = (
         torch.cpu._is_amx_tile_supported() and width == NATIVE_WIDTH and not gdn_attention.is_conv_state_dim_first()
     )
-    if native and int(accepted.max()) > length:  # more than the kernel takes: move their inputs to the front
-        window = (accepted.long() - 1)[:, None, None] + torch.arange(width - 1)
-        past = states[slots.long()]
-        states[slots.long(), :, : width - 1] = past.gather(2, window.expand(-1, past.shape[1], -1))
+    if native and int(accepted.max()) > length:  # more than the kernel takes
+        states[slots.long(), :, : width - 1] = _last_inputs(states, slots, accepted, width)
         accepted = torch.ones_like(accepted)
     if native:
         return ops.causal_conv1d_update_cpu(
@@ -101,14 +100,39 @@ def _convolve(
             is_vnni=True,
             num_accepted_tokens=accepted.contiguous(),
         )
-    past = states[slots.long()]
-    window = (accepted.long() - 1)[:, None, None] + torch.arange(width - 1)
-    past = past.gather(2, window.expand(-1, past.shape[1], -1))
+    past = _last_inputs(states, slots, accepted, width)
     following = torch.cat([past, inputs.transpose(1, 2).to(past.dtype)], dim=2)
     states[slots.long(), :, : width - 1 + length - 1] = following[:, :, 1:]
     weight = gdn_attention._unpacked_conv_weight(layer).unsqueeze(1)
     outputs = F.conv1d(following, weight, layer.conv1d.bias, groups=weight.shape[0]).transpose(1, 2)
     return F.silu(outputs) if silu else outputs
+
+
+def _last_inputs(states: torch.Tensor, slots: torch.Tensor, accepted: torch.Tensor, width: int) -> torch.Tensor:
+    """What a convolution begins with, (sequences, channels, width - 1)."""
+    kept = states[slots.long()]
+    window = (accepted.long() - 1)[:, None, None] + torch.arange(width - 1)
+    return kept.gather(2, window.expand(-1, kept.shape[1], -1))
+
+
+def settle(runner: Any) -> None:
+    """Put the states of all sequences where a step without drafts looks for them, as if one token had been accepted."""
+    batch = runner.input_batch
+    counts = batch.num_accepted_tokens_cpu_tensor[: batch.num_reqs]
+    rows = (counts > 1).nonzero().squeeze(1)
+    accepted = counts[rows].long()
+    for group_id, group in enumerate(runner.kv_cache_config.kv_cache_groups):
+        if not len(rows) or not isinstance(group.kv_cache_spec, MambaSpec):
+            continue
+        table = batch.block_table[group_id].get_device_tensor(batch.num_reqs).long()
+        first, last = table[rows, 0], table[rows, accepted - 1]
+        for name in group.layer_names:
+            layer = runner.compilation_config.static_forward_context[name]
+            inputs, states = gdn_attention._conv_buffer_view(layer), gdn_attention._ssm_state_view(layer)
+            states[first] = states[last]
+            width = inputs.shape[2] - runner.num_spec_tokens + 1
+            inputs[first, :, : width - 1] = _last_inputs(inputs, first, accepted, width)
+    counts[rows] = 1
 
 
 def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

@@ -82,7 +82,8 @@ def _make_room(engine_kwargs: dict[str, Any], rollout: Any, largest: int, longes
     if longest_context is not None and length <= longest_context:
         engine_kwargs.setdefault("max_model_len", length)
     length = engine_kwargs.get("max_model_len", rollout.max_model_len)
-    tokens = max(rollout.max_num_seqs * (largest + 1), rollout.max_num_batched_tokens)
+    # A request's token, its drafts, and as many places as a drafter may want besides (DFlash's masks).
+    tokens = max(rollout.max_num_seqs * (1 + 2 * largest), rollout.max_num_batched_tokens)
     if rollout.max_num_batched_tokens >= rollout.max_model_len:  # a prompt is not cut: this must stay so
         tokens = max(tokens, length)
     engine_kwargs.setdefault("max_num_batched_tokens", tokens)

@@ -86,7 +86,7 @@ def test_the_users_schedule_or_scheduler_stays_and_the_depth_is_not_ours(own):
 def test_all_requests_drafts_fit_one_step_and_the_context_is_not_stretched_beyond_the_models():
     arguments = {"speculative_config": NGRAM}
     fill(arguments, rollout(max_num_seqs=1024, max_model_len=512), 512, on_cpu=True)
-    assert arguments["max_num_batched_tokens"] == 4096 and "max_model_len" not in arguments
+    assert arguments["max_num_batched_tokens"] == 7 * 1024 and "max_model_len" not in arguments
 
 
 @pytest.mark.parametrize("config", [{"method": "ngram"}, NGRAM | {"num_speculative_tokens": 0}])

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.engine.core import EngineCore
 
 from tailsieve_rl.engines.vllm import draft_internals
 from tailsieve_rl.engines.vllm.draft_depth import (
@@ -59,16 +60,24 @@ def test_an_engine_without_drafts_has_depth_0_only():
         scheduler.set_draft_depth(1)
 
 
-@pytest.mark.parametrize(("recurrent", "running", "resets"), [(True, 1, 1), (True, 0, 0), (False, 1, 0)])
-def test_only_what_runs_in_a_recurrent_model_begins_anew_and_only_when_drafting_ends(recurrent, running, resets):
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize(("recurrent", "running"), [(True, True), (True, False), (False, True)])
+def test_the_states_of_what_runs_are_seen_to_when_drafting_ends_in_a_recurrent_model(recurrent, running, device):
     scheduler = Depth(3, recurrent)
-    scheduler.running = ["request"] * running
-    scheduler.set_draft_depth(1)
-    assert scheduler.resets == 0
-    scheduler.set_draft_depth(0)
-    scheduler.set_draft_depth(0)
-    scheduler.set_draft_depth(2)
-    assert scheduler.resets == resets
+    request = SimpleNamespace(spec_token_ids=[4, 5, 6])
+    scheduler.running = [request] * running
+    core = SimpleNamespace(
+        scheduler=scheduler,
+        vllm_config=SimpleNamespace(device_config=SimpleNamespace(device_type=device)),
+        collective_rpc=(called := []).append,
+    )
+    for depth, seen_to in ((1, False), (0, recurrent and running), (0, False), (2, False)):
+        called.clear()
+        scheduler.resets = 0
+        assert EngineCore.set_draft_depth(core, depth) == EngineCore.get_draft_depth(core) == depth
+        assert called == (["settle_drafts"] if seen_to and device == "cpu" else [])
+        assert scheduler.resets == (seen_to and device == "cuda")
+    assert request.spec_token_ids == ([] if recurrent and running and device == "cpu" else [4, 5, 6])
 
 
 def test_every_verified_draft_is_counted_without_those_that_a_grammar_ruled_out():
