@@ -31,10 +31,13 @@ OF_AN_OPTION = {
     f"{BLOCK}.requests": "--requests",
     "actor_rollout_ref.rollout.n": "--samples",
     "actor_rollout_ref.model.path": "MODEL",
+    "data.train_batch_size": "--requests",
     "data.train_files": "--data",
+    "data.val_files": "--data",
     "trainer.default_local_dir": "--out",
+    "trainer.v1.trainer_mode": "the command",
 }
-"""Keys that an option sets."""
+"""Keys that are set already, and by what."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class EvaluationTrainer(WithoutTraining):
             uid, session, _ = key.rsplit("_", 2)
             ids = tokens.tolist()
             text = self.tokenizer.decode(ids, skip_special_tokens=True)
-            ended = ids[-1:] == [self.tokenizer.eos_token_id] or text.endswith(self.settings.sampling.stop or "\0")
+            ended = ids[-1:] == [self.tokenizer.eos_token_id] or text.endswith(self.settings.sampling.stop)
             self._kept.append(
                 {
                     "prompt_index": self._prompts[uid].index,
