@@ -77,53 +77,6 @@ def distilled(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
         teacher.model.norm.weight.mul_(5)
     teacher.save_pretrained(out / "teacher")
     overrides = [
-        f"actor_rollout_ref.model.path={out}/model",
-        "try.drafts=mtp",
-        "data.max_prompt_length=1024",  # its tokens are bytes
-        "actor_rollout_ref.rollout.max_model_len=1088",
-        "actor_rollout_ref.rollout.dtype=bfloat16",
-        "actor_rollout_ref.rollout.enable_prefix_caching=false",
-    ]
-    return run_job([*TRAIN, "paper/qwen3.5-2b_tailsieve_mtp", "+try=cpu", *where(assets, out), *overrides], out)
-
-
-def test_a_run_of_the_papers_takes_two_steps_on_this_machine_by_one_flag(paper: Job) -> None:
-    assert paper.returncode == 0, paper.log[-3000:]
-    assert [(step["step"], step["q"], step["consumed_groups"]) for step in paper.steps] == [(1, 1, 8), (2, 1, 8)]
-    assert paper.summary["off_policy_trajectories"] == 0
-
-
-def test_its_first_tail_set_is_of_the_prompts_kept_back_of_which_no_other_is_trained(paper: Job) -> None:
-    order = create_rl_sampler(OmegaConf.create({"shuffle": True, "seed": 42}), range(64))
-    reserved = {prompt.uid for prompt in PromptStream([{}] * 64, order, list, reserve=8).reserved()}
-    consumed = [row for row in paper.requests if row["status"] == "consumed"]
-    assert {row["uid"] for row in consumed if row["step"] == 1 and row["pool"] == "tail"} <= reserved
-    assert len({row["uid"] for row in consumed} & reserved) == paper.steps[0]["q"] == 1
-
-
-def test_its_drafts_are_accepted_before_and_after_a_weight_update_and_change_no_probability(paper: Job) -> None:
-    for step in paper.steps:
-        assert (step["draft_depth_tail"], step["draft_depth_bulk"]) == (3, 3)
-        assert step["accept_length_bulk"] > 2.0 and step["accept_length_tail"] > 2.0
-        assert step["accepted_tokens_bulk"] < step["drafted_tokens_bulk"]
-    # What the trainer computes for the sampled tokens, in float32, against what the engine sampled them with.
-    differences = [float(found) for found in re.findall(r"training/rollout_probs_diff_mean:([\d.e-]+)", paper.log)]
-    assert len(differences) == 2 and max(differences) < 0.01
-    assert len(re.findall(r"rollout/spec_accept_length:", paper.log)) == 2  # verl's own name
-
-
-@pytest.fixture(scope="module")
-def distilled(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    """The student is the assets' model; the teacher has other weights, and stronger opinions."""
-    out = tmp_path_factory.mktemp("distilled")
-    shutil.copytree(assets / "model", out / "teacher")
-    teacher = AutoModelForCausalLM.from_pretrained(assets / "model")
-    torch.manual_seed(1)
-    for parameter in teacher.parameters():
-        if parameter.dim() > 1:
-            torch.nn.init.normal_(parameter, std=0.1)
-    teacher.save_pretrained(out / "teacher")
-    overrides = [
         "data.train_batch_size=16",
         "data.max_prompt_length=512",
         "data.max_response_length=48",
