@@ -24,6 +24,8 @@ from compat_table import DROP_IN, publish
 
 ROOT = Path(__file__).resolve().parents[1]
 OVERRIDES = ROOT / "requirements" / "overrides.txt"
+WIDTH = 240
+"""Characters of a failure's reason."""
 OF_THE_DEMO = "test_demo_model.py"
 """Measures a model that it trains for minutes; no version of ours is in it."""
 LIVE = tuple(p.relative_to(ROOT) for p in sorted(ROOT.glob("tests/live/test_*.py")) if p.name != OF_THE_DEMO)
@@ -124,12 +126,12 @@ class Measurement:
         code = "import json; from tailsieve_rl.versions import *; print(json.dumps({n: installed(n) for n in KNOWN}))"
         return json.loads(self._output(["python", "-c", code]).stdout)
 
-    def _doctor(self) -> dict[str, Any]:
-        """Its verdict, and the lines that are about versions or the plug-in: memory and cores are not the row's."""
+    def _doctor(self) -> list[str]:
+        """What it warns of or refuses, but for the memory, which is not the row's."""
         done = self._output(["tailsieve", "doctor"])
         (self.folder / "doctor.txt").write_text(done.stdout + done.stderr)
         lines = [line for line in done.stdout.splitlines() if line.startswith(("warn", "FAIL"))]
-        return {"exit": done.returncode, "lines": lines}
+        return [line for line in lines if "memory" not in line]
 
     def _output(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, cwd=ROOT, env=self._in_environment(), capture_output=True, text=True)
@@ -171,7 +173,7 @@ def outcome(report: Path, code: int) -> dict[str, Any]:
             found["skipped"] += 1
         else:
             why = next(iter(kinds.values())).strip().splitlines()
-            found["failed"][case.get("name")] = why[0] if why else ""
+            found["failed"][case.get("name")] = why[0].replace(f"{ROOT}/", "")[:WIDTH] if why else ""
     if not found["failed"] and code:
         found["failed"]["(all)"] = f"pytest ended with code {code}"
     return found

@@ -42,7 +42,7 @@ def row(name, failed=None):
         "built": True,
         "why": "",
         "asked": asked,
-        "doctor": {"exit": 0, "lines": []},
+        "doctor": [],
         "tests": tests,
         "date": "2026-01-02",
     }
