@@ -268,7 +268,9 @@ def test_an_update_of_the_weights_leaves_the_drafter_its_own_and_shares_the_rest
         assert await outcome() == first
         await update(1)
         tokens, _, rate = await outcome()
-        assert tokens != first[0] and abs(rate - first[2]) < 0.2
+        assert tokens != first[0]
+        if engine.method.name == "mtp":  # whose head reads a token; the made DFlash drafter has the chain by heart
+            assert abs(rate - first[2]) < 0.2
         await update(0)
         assert await outcome() == first and await own_weights() == weights
 
