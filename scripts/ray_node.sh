@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make this machine a node of a Ray cluster for a job on several nodes (docs/multi-node.md): `head` on the first one, which
+# Make this machine a node of a Ray cluster for a job on several nodes (docs/multi_node.md): `head` on the first one, which
 # prints the address, `join ADDRESS` on the others. Further arguments go to `ray start`.
 # example: scripts/ray_node.sh head
 # example: scripts/ray_node.sh join 10.0.0.1:6379

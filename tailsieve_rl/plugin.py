@@ -81,11 +81,12 @@ def _cpu_platform() -> None:
 
     if not cpu.selected():
         return
-    from tailsieve_rl.platforms import environment, vllm_distribution
+    from tailsieve_rl.platforms import environment, torchvision_absent, vllm_distribution
 
     cpu.register()
     environment.apply()
     vllm_distribution.alias()
+    torchvision_absent.tolerate()
     for part in CPU_PARTS:
         _install(part)
 

@@ -27,7 +27,7 @@ class BenchSettings:
         models: decode profiles, one cell each; on real engines there is one model, and this is not read.
         replicas: R of simulated and emulated cells; None: as many as the paper has of the model on eight GPUs.
         workloads: of response lengths, one cell each: names, or paths of traces (as `tailsieve analyze lengths` reads);
-            SAMPLED where no length is forced.
+            "sampled" where no length is forced.
         seed: of the workloads.
         divisor: tokens of the workload that one token of the job stands for.
         stretch: tokens that one of the job takes the time of, but on real engines; None: as many as it stands for.

@@ -90,12 +90,12 @@ def _read(target: Path) -> tuple[dict[str, Any], float]:
 
     try:
         config = json.loads((target / "config.json").read_text(encoding="utf-8"))
-        with safe_open(target / "model.safetensors", framework="pt") as weights:
-            largest = weights.get_tensor("lm_head.weight").max().item()
-    except (OSError, KeyError) as error:
-        raise InputError(f"target = {target}: not a folder of a made Qwen3 ({error})") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"target = {target}: no checkpoint in this folder ({error})") from None
     if config.get("architectures") != ["Qwen3ForCausalLM"] or config["vocab_size"] != VOCABULARY:
         raise InputError(f"target = {target} must be a made Qwen3, not {config.get('architectures')}")
+    with safe_open(target / "model.safetensors", framework="pt") as weights:
+        largest = weights.get_tensor("lm_head.weight").max().item()
     return config, largest * math.sqrt(config["hidden_size"]) / CHAIN_LOGIT
 
 

@@ -8,7 +8,7 @@ import torch
 
 from tailsieve_rl.checkpoints.chain import reading
 from tailsieve_rl.checkpoints.tokenizer import write_tokenizer
-from tailsieve_rl.checkpoints.weights import CERTAINTY, TINY, Size, speak, write
+from tailsieve_rl.checkpoints.weights import CERTAINTY, TINY, Size, check, speak, write
 
 
 def write_qwen3(
@@ -28,6 +28,7 @@ def write_qwen3(
     """
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
+    check(size, certainty, acceptance)
     tokenizer = write_tokenizer(folder)
     config = Qwen3Config(
         vocab_size=len(tokenizer),

@@ -9,7 +9,7 @@ import torch
 
 from tailsieve_rl.checkpoints.chain import reading
 from tailsieve_rl.checkpoints.tokenizer import VOCABULARY, write_tokenizer
-from tailsieve_rl.checkpoints.weights import CERTAINTY, TINY, Size, speak, write
+from tailsieve_rl.checkpoints.weights import CERTAINTY, TINY, Size, check, speak, write
 from tailsieve_rl.input_error import InputError
 
 FULL_ATTENTION_INTERVAL = 4
@@ -37,6 +37,7 @@ def write_qwen3_5_mtp(
 
     if size.layers % FULL_ATTENTION_INTERVAL:
         raise InputError(f"layers = {size.layers} must be a multiple of {FULL_ATTENTION_INTERVAL} for a Qwen3.5")
+    check(size, certainty, acceptance)
     tokenizer = write_tokenizer(folder)
     config = Qwen3_5TextConfig(
         vocab_size=len(tokenizer),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tailsieve_rl.checkpoints.chain import Tokens, successors, walk
+from tailsieve_rl.checkpoints.chain import Tokens, reading, successors, walk
 from tailsieve_rl.checkpoints.tokenizer import BYTES, VOCABULARY
 from tailsieve_rl.input_error import InputError
 
@@ -43,12 +43,19 @@ SIZES = {"tiny": TINY, "bench": BENCH}
 
 def embedding(hidden: int, read: Tokens | None = None) -> torch.Tensor:
     """Embeddings of unit variance, (VOCABULARY, hidden): coordinate read[i] for token i; its own by default."""
-    if hidden < VOCABULARY:
-        raise InputError(f"hidden = {hidden} must be at least {VOCABULARY}, a coordinate for each token")
     rows = torch.zeros(VOCABULARY, hidden)
     columns = torch.arange(VOCABULARY) if read is None else torch.from_numpy(read)
     rows[torch.arange(VOCABULARY), columns] = math.sqrt(hidden)
     return rows
+
+
+def check(size: Size, certainty: float, acceptance: float) -> None:
+    """Raise InputError, naming the value, before anything is made."""
+    if size.hidden < VOCABULARY:
+        raise InputError(f"hidden = {size.hidden} must be at least {VOCABULARY}, a coordinate for each token")
+    if not 1 / VOCABULARY < certainty < 1:
+        raise InputError(f"certainty = {certainty:g} must lie between {1 / VOCABULARY:.4f} and 1, both excluded")
+    reading(acceptance)
 
 
 @torch.no_grad()
@@ -58,8 +65,6 @@ def speak(model: Any, certainty: float, read: Tokens | None = None) -> float:
     Returns:
         The factor by which the output weights had to grow for `certainty`, since layers dilute the token's coordinate.
     """
-    if not 1 / VOCABULARY < certainty < 1:
-        raise InputError(f"certainty = {certainty:g} must lie between {1 / VOCABULARY:.4f} and 1, both excluded")
     hidden = model.config.hidden_size
     following = torch.from_numpy(successors())
     model.model.embed_tokens.weight.copy_(embedding(hidden, read))

@@ -18,7 +18,7 @@ class EvaluationSettings:
 
     Attributes:
         requests: most responses that one round consumes; the paper's steps have 64 groups of 8.
-        output_dir: prompts with the same number of responses have a folder in it, `stream(n)`.
+        output_dir: prompts with the same number of responses have a folder in it, `n` and that number.
     """
 
     requests: int = 512

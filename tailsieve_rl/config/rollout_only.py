@@ -36,6 +36,8 @@ class RolloutOnlySettings:
         converge: steps in which policies adapt, before any is measured.
         rounds: consecutive steps that are measured.
         baseline_repeats: how often the baseline is run.
+        profile: decode profile that oracles and schedules by batch size are made from; None: `decode_model.path`, or
+            what emulated engines decode by.
         output_dir: each run writes its result files into a folder of it.
     """
 
@@ -43,6 +45,7 @@ class RolloutOnlySettings:
     converge: int = 16
     rounds: int = 3
     baseline_repeats: int = 3
+    profile: str | None = None
     output_dir: str = "outputs/bench"
 
     def __post_init__(self) -> None:

@@ -24,7 +24,12 @@ _HIERARCHICAL, _JOINT = Hierarchical(UNIFORM), Joint(UNIFORM)
 
 @dataclass(frozen=True, slots=True)
 class AllocationSettings:
-    """Where the run starts. None: a sixteenth of the groups and a quarter of the replicas, at least one of each."""
+    """Where the run starts; give both or neither. `0` and `0` is uniform routing.
+
+    Attributes:
+        initial_groups: q, groups regenerated in the tail pool; None: a sixteenth of N, at least one.
+        initial_replicas: m, replicas of the tail pool; None: a quarter of R, at least one.
+    """
 
     initial_groups: int | None = None
     initial_replicas: int | None = None
@@ -106,10 +111,12 @@ class ReplayWorkloadSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The whole block.
+    """What is routed where.
 
     Attributes:
-        policy: routing policy by name.
+        policy: "two_pool" (TailSieve); "uniform" deals out whole groups, evenly by count; "least_loaded" is verl's
+            rule; where lengths are replayed, an oracle that is told them: "uniform_oracle", "streamrl_oracle",
+            "seer_oracle", "graded_oracle".
         warmup: "reserve" runs one rollout of N prompts kept back from the end of the sampler's order and takes the
             first tail set from it; "overlaunch" draws N + q in the first step; "none" draws N.
         dispatch: how responses are spread within a pool, "request" or "group".

@@ -12,10 +12,10 @@ NEEDS_DRAFTER = frozenset({"dflash", "draft_model"})
 
 @dataclass(frozen=True, slots=True)
 class PoolSpeculation:
-    """Of one pool.
+    """Drafts of one pool.
 
     Attributes:
-        method: what drafts, one of METHODS; None: nothing does.
+        method: what drafts: "mtp", "dflash", "draft_model" or "ngram"; None: nothing does.
         depth: tokens drafted at once, in mode "fixed".
     """
 
@@ -37,7 +37,7 @@ class UniformSpeculation:
 
 @dataclass(frozen=True, slots=True)
 class SpeculationSettings:
-    """The whole block. Without a method nothing is drafted.
+    """Speculative decoding by pool. Without a method nothing is drafted.
 
     Attributes:
         mode: "governed" chooses each pool's depth from measured acceptance and times, "fixed" keeps the depths given.

@@ -164,7 +164,7 @@ def _evaluated(ready: _Prepared, options: Options) -> results.Results:
             "total": time.monotonic() - started,
         },
         "command": options.command_line,
-        "versions": {name: versions.installed(name) for name in versions.TESTED},
+        "versions": {name: versions.installed(name) for name in versions.KNOWN},
     }
     results.write(found, ready.folder)
     return found

@@ -7,7 +7,7 @@ from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.replica import TokenOutput
 
 from tailsieve_rl.rollout.batched_calls import BatchedCalls
-from tailsieve_rl.rollout.context import ENGINE_ID, RESPONSE, ResponseContext
+from tailsieve_rl.rollout.context import CALL, RESPONSE, ResponseContext
 from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
 
 # What our server adds to a finished call: times of its own clock, seconds.
@@ -43,13 +43,13 @@ class TailSieveClient(LLMServerClient):
                 "call server_manager.generate from the task that runs it or from tasks that it creates"
             )
         engine_id = response.next_engine_id()
-        token = ENGINE_ID.set(engine_id)
+        token = CALL.set((engine_id, len(kwargs["prompt_ids"])))
         ended: tuple[Any, ...] = (0,)
         try:
             output = await super().generate(request_id, **kwargs)
             ended = (len(output.token_ids), *(output.extra_fields.get(key, default) for key, default in DRAFTS))
         finally:
-            ENGINE_ID.reset(token)
+            CALL.reset(token)
             self._calls.release(engine_id, *ended)
         if output.stop_reason in ("aborted", "abort"):
             raise GroupClosed
@@ -62,7 +62,9 @@ class TailSieveClient(LLMServerClient):
 
     async def _acquire_server(self, request_id: str, **extra: Any) -> tuple[str, ray.actor.ActorHandle]:
         response = RESPONSE.get()
-        engine_id = ENGINE_ID.get()
+        call = CALL.get()
+        assert call is not None  # only generate() acquires
+        engine_id, prompt_tokens = call
         if isinstance(response, ResponseContext):
             replica = await self._calls.acquire(
                 engine_id,
@@ -70,7 +72,7 @@ class TailSieveClient(LLMServerClient):
                 response.session,
                 response.attempt,
                 response.retry,
-                len(extra["prompt_ids"]),
+                prompt_tokens,
             )
         else:
             replica = await self._load_balancer.acquire_validation.remote(engine_id)
@@ -84,4 +86,5 @@ class TailSieveClient(LLMServerClient):
         """Nothing: generate() releases, since the coordinator must hear how many tokens came back."""
 
     def _vllm_request_id(self, request_id: str) -> str:
-        return ENGINE_ID.get() or super()._vllm_request_id(request_id)
+        call = CALL.get()
+        return call[0] if call is not None else super()._vllm_request_id(request_id)

@@ -69,13 +69,21 @@ def _oracle(settings: Settings, setup: Setup) -> RoutingPolicy:
 
 def decode_model_of(settings: Settings) -> DecodeModel | None:
     """The profile that is named; None: estimated online."""
-    path = settings.decode_model.path
+    return profile_at(f"{BLOCK}.decode_model.path", settings.decode_model.path)
+
+
+def profile_at(key: str, path: str | None) -> DecodeModel | None:
+    """The decode profile that a setting names; None if it names none.
+
+    Raises:
+        SettingsError: naming the key, if it cannot be read.
+    """
     if path is None:
         return None
     try:
         return load_profile(path)
     except ProfileError as error:
-        raise SettingsError(f"{BLOCK}.decode_model.path", path, str(error)) from None
+        raise SettingsError(key, path, str(error)) from None
 
 
 def _controller(settings: Settings, allocation: Allocation) -> Controller:

@@ -14,7 +14,7 @@ from tailsieve_rl.config.settings import BLOCK as SETTINGS
 from tailsieve_rl.config.speculation import SpeculationSettings
 from tailsieve_rl.engines.emulated.settings import emulated_settings
 from tailsieve_rl.rollout.errors import StepFailed
-from tailsieve_rl.rollout.policy_of import decode_model_of, make_policy, starting_allocation
+from tailsieve_rl.rollout.policy_of import decode_model_of, make_policy, profile_at, starting_allocation
 from tailsieve_rl.rollout.without_training import WithoutTraining
 from tailsieve_rl.routing.decode_model import DecodeModel
 from tailsieve_rl.routing.policies import RoutingPolicy
@@ -63,7 +63,7 @@ class RolloutOnlyTrainer(WithoutTraining):
                 raise SettingsError(f"{BLOCK}.policies", name, right)
             if name in SCHEDULES and (model is None or not set(range(deepest + 1)) <= set(model.depths)):
                 right = f"{name} needs a decode profile with draft depths 0 to {deepest} (tailsieve calibrate)"
-                raise SettingsError(f"{SETTINGS}.decode_model.path", self.settings.decode_model.path, right)
+                raise SettingsError(f"{BLOCK}.profile", self.compared.profile, right)
 
     def fit(self, agent_loop_manager: Any) -> None:
         """Run every policy; each writes its result files to a folder of its own."""
@@ -103,7 +103,7 @@ class RolloutOnlyTrainer(WithoutTraining):
     def _model(self) -> DecodeModel | None:
         """What an oracle may know: the profile that is named, or the one that emulated engines decode by."""
         rollout = self.config.actor_rollout_ref.rollout
-        given = decode_model_of(self.settings)
+        given = profile_at(f"{BLOCK}.profile", self.compared.profile) or decode_model_of(self.settings)
         return emulated_settings(rollout.engine_kwargs).decode_model() if given is None and self._emulated else given
 
     def on_train_begin(self) -> None:

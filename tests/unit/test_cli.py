@@ -79,7 +79,7 @@ def test_every_help_has_an_example(capsys, command):
 
 
 def test_train_help_names_the_recipes(capsys):
-    assert "cpu/countdown, cpu/countdown_verl_sync, cpu/gsm8k" in run(capsys, "train", "--help")[1]
+    assert "cpu/countdown, cpu/countdown_verl_sync, cpu/distillation, cpu/gsm8k" in run(capsys, "train", "--help")[1]
 
 
 def test_version(capsys):

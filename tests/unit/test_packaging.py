@@ -40,7 +40,12 @@ def test_setup_tells_the_version_without_importing_the_package():
 
 
 @pytest.mark.parametrize(
-    ("group", "value"), [("console_scripts", "tailsieve_rl.cli:main"), ("verl.plugins", "tailsieve_rl.plugin")]
+    ("group", "value"),
+    [
+        ("console_scripts", "tailsieve_rl.cli:main"),
+        ("verl.plugins", "tailsieve_rl.plugin"),
+        ("vllm.general_plugins", "tailsieve_rl.platforms.torchvision_absent:tolerate"),
+    ],
 )
 def test_the_entry_points_are_installed_and_load(group, value):
     (found,) = entry_points(group=group, name="tailsieve")

@@ -63,7 +63,9 @@ def test_the_reward_of_a_recipe_exists(name):
 def test_the_trainer_mode_accepts_a_recipe(name):
     from tailsieve_rl.rollout.checks import check_config
 
-    check_config(config_of(name).copy())
+    config = config_of(name).copy()
+    config.actor_rollout_ref.model.path = "some/model"  # a folder that is not made yet would be missed
+    check_config(config)
 
 
 def test_the_twins_differ_only_in_mode_name_and_folder():

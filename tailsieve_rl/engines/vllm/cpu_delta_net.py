@@ -6,12 +6,7 @@ convolution
               vLLM writes them to the end of the largest such state and reads them from the front: with fewer drafts
               than the largest depth it goes on from the wrong inputs, and if more tokens were accepted in the step
               before than there are now, the kernel ends the engine
-    the end   when tests/live/test_speculation_mtp.py passes without it
-
-front
-    version   the same file: _spec_aware_nonspec, _spec_aware_nonspec_subset
-    why       without AMX a prompt's last inputs, too, are written to the end of that state
-    the end   the same
+    the end   when tests/live/test_speculation.py and test_cpu_drafts.py pass without it
 
 contiguous
     version   vLLM 0.30.0, _custom_ops.py: fused_sigmoid_gating_delta_rule_update_cpu
@@ -30,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from vllm import _custom_ops as ops
 from vllm.model_executor.layers.mamba.ops.cpu import gdn_attention
+from vllm.v1.kv_cache_interface import MambaSpec
 
 NATIVE_WIDTH = 4
 """The only width of a convolution that vLLM's kernel knows."""
@@ -90,10 +86,8 @@ def _convolve(
     native = (
         torch.cpu._is_amx_tile_supported() and width == NATIVE_WIDTH and not gdn_attention.is_conv_state_dim_first()
     )
-    if native and int(accepted.max()) > length:  # more than the kernel takes: move their inputs to the front
-        window = (accepted.long() - 1)[:, None, None] + torch.arange(width - 1)
-        past = states[slots.long()]
-        states[slots.long(), :, : width - 1] = past.gather(2, window.expand(-1, past.shape[1], -1))
+    if native and int(accepted.max()) > length:  # more than the kernel takes
+        states[slots.long(), :, : width - 1] = _last_inputs(states, slots, accepted, width)
         accepted = torch.ones_like(accepted)
     if native:
         return ops.causal_conv1d_update_cpu(
@@ -106,9 +100,7 @@ def _convolve(
             is_vnni=True,
             num_accepted_tokens=accepted.contiguous(),
         )
-    past = states[slots.long()]
-    window = (accepted.long() - 1)[:, None, None] + torch.arange(width - 1)
-    past = past.gather(2, window.expand(-1, past.shape[1], -1))
+    past = _last_inputs(states, slots, accepted, width)
     following = torch.cat([past, inputs.transpose(1, 2).to(past.dtype)], dim=2)
     states[slots.long(), :, : width - 1 + length - 1] = following[:, :, 1:]
     weight = gdn_attention._unpacked_conv_weight(layer).unsqueeze(1)
@@ -116,18 +108,36 @@ def _convolve(
     return F.silu(outputs) if silu else outputs
 
 
-def at_the_front(original: Callable[..., Any]) -> Callable[..., Any]:
-    """vLLM's function, with no more of the convolution's state than a sequence without drafts has."""
+def _last_inputs(states: torch.Tensor, slots: torch.Tensor, accepted: torch.Tensor, width: int) -> torch.Tensor:
+    """What a convolution begins with, (sequences, channels, width - 1)."""
+    kept = states[slots.long()]
+    window = (accepted.long() - 1)[:, None, None] + torch.arange(width - 1)
+    return kept.gather(2, window.expand(-1, kept.shape[1], -1))
 
-    @functools.wraps(original)
-    def narrowed(*arguments: Any) -> Any:
-        *before, conv_states, ssm_states, width = arguments
-        return original(*before, conv_states[:, :, : width - 1], ssm_states, width)
 
-    return narrowed
+def settle(runner: Any) -> None:
+    """Put the states of all sequences where a step without drafts looks for them, as if one token had been accepted."""
+    batch = runner.input_batch
+    counts = batch.num_accepted_tokens_cpu_tensor[: batch.num_reqs]
+    rows = (counts > 1).nonzero().squeeze(1)
+    accepted = counts[rows].long()
+    for group_id, group in enumerate(runner.kv_cache_config.kv_cache_groups):
+        if not len(rows) or not isinstance(group.kv_cache_spec, MambaSpec):
+            continue
+        table = batch.block_table[group_id].get_device_tensor(batch.num_reqs).long()
+        first, last = table[rows, 0], table[rows, accepted - 1]
+        for name in group.layer_names:
+            layer = runner.compilation_config.static_forward_context[name]
+            inputs, states = gdn_attention._conv_buffer_view(layer), gdn_attention._ssm_state_view(layer)
+            states[first] = states[last]
+            width = inputs.shape[2] - runner.num_spec_tokens + 1
+            inputs[first, :, : width - 1] = _last_inputs(inputs, first, accepted, width)
+    counts[rows] = 1
 
 
 def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The kernel with its arguments copied where their last stride is not 1, but for the states, which it changes."""
+
     @functools.wraps(original)
     def contiguous(**arguments: Any) -> torch.Tensor:
         for name, value in arguments.items():
@@ -139,9 +149,8 @@ def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable
 
 
 def mend() -> None:
+    """Put all three in place."""
     gdn_attention._spec_forward = spec_forward
-    for name in ("_spec_aware_nonspec", "_spec_aware_nonspec_subset"):
-        setattr(gdn_attention, name, at_the_front(getattr(gdn_attention, name)))
     ops.fused_sigmoid_gating_delta_rule_update_cpu = with_contiguous_arguments(
         ops.fused_sigmoid_gating_delta_rule_update_cpu
     )

@@ -11,6 +11,7 @@ from verl.workers.rollout.vllm_rollout.utils import build_mtp_speculative_config
 
 from tailsieve_rl.engines.vllm import draft_depth, draft_graphs
 from tailsieve_rl.input_error import InputError
+from tailsieve_rl.versions import no_speculation
 
 DEPTHS = "draft_depths"
 """Key of ours among the engine arguments: the depths that will be set, for CUDA graphs; all if it is not given."""
@@ -55,6 +56,8 @@ def fill(engine_kwargs: dict[str, Any], rollout: Any, longest_context: int | Non
     config = speculative_config(engine_kwargs, rollout)
     if config is None:
         return None
+    if why := no_speculation():
+        raise InputError(f"speculation is {why}")
     largest = int(config.get("num_speculative_tokens") or 0)
     if largest < 1:
         raise InputError("speculative_config.num_speculative_tokens must be given, and be 1 or more")
@@ -79,7 +82,8 @@ def _make_room(engine_kwargs: dict[str, Any], rollout: Any, largest: int, longes
     if longest_context is not None and length <= longest_context:
         engine_kwargs.setdefault("max_model_len", length)
     length = engine_kwargs.get("max_model_len", rollout.max_model_len)
-    tokens = max(rollout.max_num_seqs * (largest + 1), rollout.max_num_batched_tokens)
+    # A request's token, its drafts, and as many places as a drafter may want besides (DFlash's masks).
+    tokens = max(rollout.max_num_seqs * (1 + 2 * largest), rollout.max_num_batched_tokens)
     if rollout.max_num_batched_tokens >= rollout.max_model_len:  # a prompt is not cut: this must stay so
         tokens = max(tokens, length)
     engine_kwargs.setdefault("max_num_batched_tokens", tokens)

@@ -56,6 +56,8 @@ def check(
     depths: Collection[int] = (),
     data_parallel_size: int = 1,
     load_format: str = "auto",
+    sampled_drafts: bool = False,
+    seeded: bool = False,
 ) -> None:
     """Raise InputError, one line that names the key, for the first thing that would fail later or silently.
 
@@ -67,6 +69,8 @@ def check(
         depths: that will be set.
         data_parallel_size: of a replica.
         load_format: verl's `rollout.load_format`.
+        sampled_drafts: whether `draft_sample_method = probabilistic`.
+        seeded: whether requests have seeds.
     """
     if method not in METHODS:
         raise InputError(f"speculation method = {method} must be one of {', '.join(METHODS)}")
@@ -75,8 +79,7 @@ def check(
     for depth in depths:
         if not 0 <= depth <= largest:
             raise InputError(
-                f"draft depth = {depth} must lie between 0 and num_speculative_tokens = {largest}, with which engines "
-                "start"
+                f"draft depth = {depth} must lie between 0 and the largest, num_speculative_tokens = {largest}"
             )
     if data_parallel_size > 1:
         raise InputError(
@@ -87,6 +90,11 @@ def check(
         raise InputError(
             f"rollout.load_format = dummy must be auto with method = {method}: weight updates bring the target's "
             "weights only, and the drafter would stay random"
+        )
+    if sampled_drafts and seeded:
+        raise InputError(
+            "speculative_config.draft_sample_method = probabilistic must be greedy with sampling.seed: vLLM 0.30 draws "
+            "drafts without the request's seed, so that the same seed would not give the same response"
         )
     if (drafter is None) == (method in WITH_DRAFTER):
         needs = "needs the path of its drafter" if drafter is None else f"takes no drafter, but got {drafter}"

@@ -25,6 +25,9 @@ SCHEDULER = f"{__name__}.draft_depth_scheduler"
 SET, GET, COUNT = "set_draft_depth", "get_draft_depth", "count_drafts"
 """Names of the core's methods."""
 
+SETTLE = "settle_drafts"
+"""Name of the CPU worker's method that puts each state where a step without drafts looks for it."""
+
 
 class DraftDepth:
     """Mixed into a scheduler: the depth in force, the largest at first, and what became of all drafts so far."""
@@ -43,10 +46,6 @@ class DraftDepth:
     def set_draft_depth(self, depth: Depth) -> Depth:
         """From the next step on, a depth for all batches or one by running requests; returns what is in force.
 
-        In a model with recurrent layers, vLLM 0.30 decodes a step without drafts from the state behind the first token
-        of the step before, whatever was accepted then. So when drafting ends, what runs begins such a step anew, from
-        its tokens so far.
-
         Raises:
             ValueError: if a depth is not between 0 and the engine's largest, or a schedule would end drafts while
                 requests of such a model run.
@@ -59,13 +58,28 @@ class DraftDepth:
             )
         if self.has_mamba_layers and min(each) == 0 < max(each):
             raise ValueError(f"draft depth {depth}: a model with recurrent layers cannot end drafts by the batch size")
-        if depth == 0 != self.draft_depth() and self.has_mamba_layers and self.running:
-            self.reset_prefix_cache(reset_running_requests=True)
         self._look_up(depth)
         return self.draft_depth()
 
     def draft_depth(self) -> Depth:
         return self._depth
+
+    def leaves_states_behind(self, depth: Depth) -> bool:
+        """Whether requests run whose recurrent layers would go on from a wrong state if `depth` were set.
+
+        After a step that verified drafts, vLLM 0.30 keeps a state for each token that might have been accepted, and a
+        step without drafts takes the first, whatever was accepted.
+        """
+        return depth == 0 != self.draft_depth() and self.has_mamba_layers and bool(self.running)
+
+    def drop_drafts(self) -> None:
+        """Forget the drafts that the next step would verify."""
+        for request in self.running:
+            request.spec_token_ids = []
+
+    def compute_anew(self) -> None:
+        """Let what runs begin the next step from its tokens, not from its states: a prefill."""
+        super().reset_prefix_cache(reset_running_requests=True)  # type: ignore[misc]
 
     def count_drafts(self) -> dict[str, int]:
         """Since the start: drafts verified, tokens in them, tokens of them accepted."""
@@ -91,9 +105,6 @@ class DraftDepth:
             spec_decoding_stats, num_draft_tokens, num_accepted_tokens, num_invalid_spec_tokens, request_id
         )
 
-    def reset_prefix_cache(self, reset_running_requests: bool = False, reset_connector: bool = False) -> bool:
-        return super().reset_prefix_cache(reset_running_requests, reset_connector)  # type: ignore[misc]
-
     def _look_up(self, depth: Depth) -> None:
         self._depth = depth
         if self.num_spec_tokens:  # index 0 is never looked up
@@ -116,10 +127,19 @@ def draft_depth_scheduler(vllm_config: VllmConfig, **kwargs: Any) -> DraftDepth:
 
 class _Core(Protocol):
     scheduler: DraftDepth
+    vllm_config: VllmConfig
+
+    def collective_rpc(self, method: str) -> Any: ...
 
 
 def _add_to_core() -> None:
     def set_draft_depth(core: _Core, depth: Depth) -> Depth:
+        if core.scheduler.leaves_states_behind(depth):
+            if core.vllm_config.device_config.device_type == "cpu":
+                core.scheduler.drop_drafts()
+                core.collective_rpc(SETTLE)
+            else:  # where the next step may be on its way already
+                core.scheduler.compute_anew()
         return core.scheduler.set_draft_depth(depth)
 
     def get_draft_depth(core: _Core) -> Depth:

@@ -110,7 +110,7 @@ def speculation_counts(completion: CompletionOutput) -> dict[str, Any]:
 
     `tailsieve_accepted` counts verifications by accepted drafts.
     """
-    metrics = completion.spec_decode_metrics
+    metrics = getattr(completion, "spec_decode_metrics", None)  # vLLM 0.24 has none: versions.WITHOUT_SPECULATION
     if metrics is None:
         return {}
     return {

@@ -157,6 +157,8 @@ class TailSieveVLLMServer(vLLMHttpServer):
     def _get_worker_extension_cls(self) -> str:
         if cpu.active():
             return "tailsieve_rl.engines.vllm.worker.CpuWorkerExtension"
+        if self._drafting is not None:
+            return "tailsieve_rl.engines.vllm.drafter_sync.DraftingWorkerExtension"
         return super()._get_worker_extension_cls()
 
     def _preprocess_engine_kwargs(self, engine_kwargs: dict[str, Any]) -> None:

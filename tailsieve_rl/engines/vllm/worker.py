@@ -8,17 +8,15 @@ import torch
 from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import BucketedWeightReceiver
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
-from tailsieve_rl.engines.vllm import cpu_drafts as _  # noqa: F401 (it makes speculation run)
+from tailsieve_rl.engines.vllm.cpu_drafts import DraftExtension
 
 
-class CpuWorkerExtension(vLLMColocateWorkerExtension):
+class CpuWorkerExtension(DraftExtension, vLLMColocateWorkerExtension):
     """Takes weight updates through vLLM's layerwise reload.
 
     A CPU engine packs its linear weights and drops the originals, so verl's plain `model.load_weights` fails half-way
     and leaves the engine with mixed weights. `reload_weights` unpacks, loads and packs again, layer by layer.
     """
-
-    model_runner: Any
 
     def update_weights_from_ipc(
         self, peft_config: dict[str, Any] | None = None, base_sync_done: bool = False, use_shm: bool = False
@@ -33,4 +31,12 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
 
         receiver = BucketedWeightReceiver(self._get_zmq_handle(), torch.device("cpu"), use_shm=use_shm)
         receiver.receive_weights(on_bucket_received=keep)
-        self.model_runner.reload_weights(weights_iterator=iter(received), is_checkpoint_format=True)
+        self.reload(received)
+
+    def reload(self, weights: list[tuple[str, torch.Tensor]]) -> None:
+        """Load all weights of the target, by their names in a checkpoint.
+
+        A drafter keeps its own, whatever is among these: under FSDP there are none for it, since transformers and verl
+        leave them out. The embeddings and output weights that it shares with the target are new for both.
+        """
+        self.model_runner.reload_weights(weights_iterator=iter(weights), is_checkpoint_format=True)

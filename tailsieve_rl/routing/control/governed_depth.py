@@ -1,6 +1,6 @@
 """The controller of draft depths that follows what is measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -69,7 +69,7 @@ class GovernedDepths:
         model: tau at every depth from 0 to D; None: estimated from the run.
         apart: the pools' engines have different drafters, so that one pool says nothing of the other's drafts.
         gain: share of its time that a change must promise, so that depths which are as good do not alternate; a change
-            to no drafts need not promise any.
+            to no drafts, or to a depth that never ran, need not promise any.
         history: steps that depths are judged by; as many as tau is estimated from elsewhere.
     """
 
@@ -141,10 +141,16 @@ class GovernedDepths:
             return now, 1.0
         if model.depths == (0,):  # no draft was verified yet
             return self.max_depth if state.loads.get(pool) else now, 1.0
-        return self._best(model, state.loads.get(pool) or state.loads[UNIFORM], now)
+        run = {step.depth for step in state.seen} if self.model is None else range(self.max_depth + 1)
+        return self._best(model, state.loads.get(pool) or state.loads[UNIFORM], now, run)
 
-    def _best(self, model: DecodeModel, loads: Sequence[PoolLoad], now: int) -> tuple[int, float]:
-        """The fastest depth for a pool, or the present one unless it is faster by enough; and its gain over none."""
+    def _best(
+        self, model: DecodeModel, loads: Sequence[PoolLoad], now: int, run: Container[Depth]
+    ) -> tuple[int, float]:
+        """The fastest depth for a pool, or the present one unless it is faster by enough; and its gain over none.
+
+        A depth that never ran is tried when it looks as good: it is known only by the fit.
+        """
         most = max((len(lengths) for load in loads for lengths in load), default=0)
         if not most:
             return now, 1.0
@@ -153,7 +159,8 @@ class GovernedDepths:
             tau = model.table(most, depth)
             seconds.append(sum(max(float(replica_time(lengths, tau)) for lengths in load) for load in loads))
         best = int(np.argmin(seconds))
-        chosen = best if seconds[best] < (1 - self.gain) * seconds[now] else now
+        enough = self.gain if best in run else 0.0
+        chosen = best if seconds[best] < (1 - enough) * seconds[now] else now
         chosen = 0 if seconds[0] <= seconds[chosen] else chosen
         return chosen, seconds[0] / seconds[chosen]
 

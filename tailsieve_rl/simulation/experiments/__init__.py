@@ -57,6 +57,7 @@ _MODULES: Mapping[str, str] = MappingProxyType(
         "training": "training",
         "speculation": "speculation",
         "depth-budget": "depth_budget",
+        "governed-depth": "governed_depth",
         "ablation": "ablation",
         "scale": "scale",
     }

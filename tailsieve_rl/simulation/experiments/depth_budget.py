@@ -34,11 +34,15 @@ Point = tuple[Allocation, Depths]
 
 
 def run(
-    options: Options, models: Sequence[str] = MODELS, bases: Sequence[int] = BASES, methods: Sequence[Method] = METHODS
+    options: Options,
+    models: Sequence[str] = MODELS,
+    bases: Sequence[int] = BASES,
+    methods: Sequence[Method] = METHODS,
+    workloads: Sequence[str] = tuple(FACTORIES),
 ) -> Results:
     cells = []
     for model in models:
-        for workload in FACTORIES:
+        for workload in workloads:
             for method in methods:
                 cells.append(_cell(model, workload, method, bases, options.seeds(REPEATS)))
                 best = [(b["base"], b["routed"]["depths"]) for b in cells[-1]["budgets"]]

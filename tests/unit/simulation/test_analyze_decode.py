@@ -13,7 +13,7 @@ from tailsieve_rl.routing.decode_model import load_profile, model_of_curve, save
 from tailsieve_rl.routing.draft import DraftDepths
 from tailsieve_rl.routing.policies import Setup, TwoPool, Uniform
 from tailsieve_rl.routing.policies.route_depth import RouteDepth
-from tailsieve_rl.simulation.profiles.speculation import profile_with_mtp
+from tailsieve_rl.simulation.profiles.speculation import profile_with_drafts
 from tailsieve_rl.simulation.run import Simulation
 from tailsieve_rl.simulation.workloads import WORKLOADS
 from tailsieve_rl.telemetry.run_files import RunFiles, outcome_line
@@ -47,7 +47,7 @@ def test_the_estimate_stands_beside_a_profile(run: Path, tmp_path: Path, capsys:
 
 
 def test_a_run_that_drafts_has_an_estimate_for_each_depth(tmp_path: Path) -> None:
-    model, setup = profile_with_mtp("qwen3.5-4b", (1, 4)), Setup(16, 4, 2)
+    model, setup = profile_with_drafts("qwen3.5-4b", "mtp", (1, 4)), Setup(16, 4, 2)
     policy = RouteDepth(TwoPool(Fixed(Allocation(2, 1))), FixedDepths(DraftDepths(tail=4, bulk=1)))
     files = RunFiles(str(tmp_path / "run"), "tailsieve", "simulated", 16, 4)
     for i, step in enumerate(Simulation(setup, WORKLOADS["math"](0, 4), model, policy, records=True).steps(4), 1):
