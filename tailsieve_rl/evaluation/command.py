@@ -73,7 +73,7 @@ def evaluate(options: Options) -> None:
     read = {text: results.read(Path(text)) for text in given}
     measured = {text: found for text, found in read.items() if found is not None}
     models = {text: find_model(text) for text in given if text not in measured}
-    _check_names([measured[text]["model"]["name"] if text in measured else models[text].name for text in given])
+    _check_names([model.name for model in models.values()])
     sets = _problems(options, samples) if models else {}
     ready = {text: _prepared(model, options, sets) for text, model in models.items()}
     protocols = [*map(_protocol, ready.values()), *(found["protocol"] for found in measured.values())]
@@ -84,6 +84,7 @@ def evaluate(options: Options) -> None:
         raise InputError(f"--out {options.out}: cannot be written: {error.strerror}") from None
     for text, found in ready.items():
         measured[text] = _evaluated(found, options)
+    measured = _told_apart(measured)
     _show(options, [measured[text] for text in options.models], measured.get(options.base or ""), protocols[0]["sets"])
 
 
@@ -113,7 +114,16 @@ def _problems(options: Options, samples: Mapping[str, int]) -> dict[str, Problem
 def _check_names(names: Sequence[str]) -> None:
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise InputError(f"{', '.join(twice)}: two models of that name cannot stand in one table or folder")
+        raise InputError(f"{', '.join(twice)}: two models of that name would share a folder of --out")
+
+
+def _told_apart(measured: Mapping[str, results.Results]) -> dict[str, results.Results]:
+    """Results of the same name called as they were given."""
+    names = [found["model"]["name"] for found in measured.values()]
+    return {
+        text: {**found, "model": {**found["model"], "name": text}} if names.count(found["model"]["name"]) > 1 else found
+        for text, found in measured.items()
+    }
 
 
 def _prepared(model: Model, options: Options, sets: Mapping[str, ProblemSet]) -> _Prepared:

@@ -1,4 +1,4 @@
-"""`tailsieve evaluate` from a checkpoint of verl's, on two real engines, with a model whose answers are known."""
+"""`tailsieve evaluate` on two real engines, with a model whose answers are known."""
 
 import importlib.util
 import json
@@ -26,7 +26,7 @@ def _bigram_model(folder: Path) -> None:
     spec.loader.exec_module(prepare)
     tokenizer = prepare.train_tokenizer()
     model = prepare.build_model(tokenizer)
-    model.config.tie_word_embeddings, model.config.architectures = False, ["Qwen3ForCausalLM"]
+    model.config.tie_word_embeddings = False
     model.lm_head.weight = torch.nn.Parameter(torch.zeros_like(model.lm_head.weight))
     for layer in model.model.layers:
         layer.self_attn.o_proj.weight.data.zero_()
@@ -44,11 +44,8 @@ def _bigram_model(folder: Path) -> None:
     strength[ramble[-1], ramble[0]] = 3.0 + 2.27 / embedding.shape[1] ** 0.5
     for (last, following), weight in strength.items():
         model.lm_head.weight.data[following] += weight * embedding[last]
-    (folder / "huggingface").mkdir(parents=True)
-    model.config.save_pretrained(folder / "huggingface")
-    tokenizer.save_pretrained(folder / "huggingface")
-    torch.save(model.state_dict(), folder / "model_world_size_1_rank_0.pt")
-    (folder / "fsdp_config.json").write_text(json.dumps({"FSDP_version": 2, "world_size": 1}))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 @pytest.fixture(scope="module")
@@ -72,17 +69,17 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def job(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
     out = tmp_path_factory.mktemp("evaluate")
-    _bigram_model(out / "run" / "global_step_3" / "actor")
+    _bigram_model(out / "bigram")
     options = f"--sets gsm8k,aime24 --data {data} --max-tokens {CAP} --requests {REQUESTS} --out {out / 'out'}"
     cli = "import sys; from tailsieve_rl.cli import main; sys.exit(main())"
-    job = run_job(["-c", cli, "evaluate", str(out / "run" / "global_step_3"), *options.split(), "--"], out)
+    job = run_job(["-c", cli, "evaluate", str(out / "bigram"), *options.split(), "--"], out)
     assert job.returncode == 0, job.log[-3000:]
     return job
 
 
 @pytest.fixture
 def folder(job: Job) -> Path:
-    return job.out / "out" / "run-global_step_3"
+    return job.out / "out" / "bigram"
 
 
 def test_every_problem_has_every_response_once_truncated_or_not(folder: Path) -> None:
@@ -127,8 +124,8 @@ def test_what_a_round_leaves_over_is_the_tail_of_the_next_and_the_last_leaves_no
 def test_the_table_and_how_it_was_measured_are_printed(job: Job, folder: Path) -> None:
     results = json.loads((folder / "results.json").read_text())
     right = f"{100 * results['sets']['gsm8k']['accuracy']:.2f}%"
-    [row] = [line for line in job.log.splitlines() if line.startswith("| run-global_step_3")]
-    assert row.split() == ["|", "run-global_step_3", "|", right, "|", "50.00%", "|"]
+    [row] = [line for line in job.log.splitlines() if line.startswith("| bigram")]
+    assert row.split() == ["|", "bigram", "|", right, "|", "50.00%", "|"]
     assert row in (job.out / "out" / "table.md").read_text()
     assert "policy two_pool on 2 replicas, 4 rounds, q 0-1, m 0-1" in job.log
     assert 0 < results["time_s"]["generation"] < results["time_s"]["total"]

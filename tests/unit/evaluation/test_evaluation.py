@@ -9,14 +9,17 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from tailsieve_rl.cli import main
 from tailsieve_rl.config.evaluation import round_groups, rounds
 from tailsieve_rl.evaluation import results
 from tailsieve_rl.evaluation.benchmarks import BENCHMARKS, samples_of
-from tailsieve_rl.evaluation.model import find_model
+from tailsieve_rl.evaluation.model import find_model, merged
 from tailsieve_rl.evaluation.pass_at_k import paired_interval, pass_at_k, wilson
 from tailsieve_rl.evaluation.prompts import read_sets
 from tailsieve_rl.evaluation.table import difference, notes, table
@@ -183,6 +186,13 @@ def test_results_are_set_side_by_side_without_an_engine(tmp_path, capsys):
     assert "75.97% (+66.57)" in out and "75.97% (+66.57)" in (tmp_path / "out" / "table.md").read_text()
 
 
+def test_results_of_one_name_are_called_by_their_paths(tmp_path, capsys):
+    one, two = written(tmp_path / "one", BASE), written(tmp_path / "two", BASE)
+    assert main(["evaluate", one, "--base", two, "--out", str(tmp_path / "out")]) == 0
+    *_, base, row = [cells(line)[0] for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert (base, row) == (f"{two} (base)", one)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -190,7 +200,6 @@ def test_results_are_set_side_by_side_without_an_engine(tmp_path, capsys):
         (lambda r: r["protocol"]["sampling"].update(top_k=20), "was measured with top_k None, not 20"),
         (lambda r: r["protocol"]["sets"]["gsm8k"].update(prompts="b"), "on other problems of gsm8k"),
         (lambda r: r["protocol"]["sets"].update(extra={}), "has no results for extra"),
-        (lambda r: r["model"].update(name="Qwen3.5-2B"), "Qwen3.5-2B: two models of that name"),
     ],
 )
 def test_what_was_not_measured_alike_is_not_compared(tmp_path, capsys, change, message):
@@ -249,6 +258,11 @@ def model_in(folder: Path, *, config: bool = True, weights: bool = True) -> Path
     return folder
 
 
+def test_two_models_of_one_name_would_share_a_folder(tmp_path, capsys):
+    one, two = model_in(tmp_path / "a" / "same"), model_in(tmp_path / "b" / "same")
+    assert refused(capsys, tmp_path / "out", one, "--base", two).startswith("same: two models of that name")
+
+
 def shards_in(folder: Path, **made: bool) -> Path:
     model_in(folder / "huggingface", **made)
     (folder / "fsdp_config.json").write_text("{}")
@@ -269,6 +283,25 @@ def test_a_checkpoint_without_weights_for_an_engine_is_merged(tmp_path):
     saved = shards_in(tmp_path / "run" / "global_step_3" / "actor", weights=False)
     for given_ in (saved.parent, saved, saved / "huggingface"):
         assert find_model(str(given_)).shards == saved
+
+
+def test_shards_are_merged_by_verls_own_merger(tmp_path):
+    """A checkpoint of one rank, whose tensors are whole."""
+    saved = tmp_path / "global_step_3" / "actor"
+    config = Qwen3Config(
+        vocab_size=8, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, head_dim=8
+    )
+    model = Qwen3ForCausalLM(config)
+    model.config.architectures = ["Qwen3ForCausalLM"]
+    model.config.save_pretrained(saved / "huggingface")
+    words = Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
+    PreTrainedTokenizerFast(tokenizer_object=words).save_pretrained(saved / "huggingface")
+    (saved / "fsdp_config.json").write_text('{"FSDP_version": 2, "world_size": 1}')
+    torch.save(model.state_dict(), saved / "model_world_size_1_rank_0.pt")
+    path = merged(find_model(str(saved.parent)), tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["global_step_3", "merged_model"]
+    found = Qwen3ForCausalLM.from_pretrained(path, dtype="float32").state_dict()
+    assert all(torch.equal(found[name], weight.bfloat16().float()) for name, weight in model.state_dict().items())
 
 
 @pytest.mark.parametrize(
