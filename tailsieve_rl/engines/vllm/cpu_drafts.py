@@ -25,13 +25,7 @@ from tailsieve_rl.engines.vllm import cpu_delta_net
 
 
 class DraftExtension:
-    """A worker extension. Naming it is what imports this module."""
-
-    model_runner: Any
-
-    def settle_drafts(self) -> None:
-        """Before a step without drafts, if the last one verified some."""
-        cpu_delta_net.settle(self.model_runner)
+    """Adds nothing to the worker: naming it is what imports this module."""
 
 
 def expand(
