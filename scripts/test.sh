@@ -4,7 +4,15 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/environment.sh
-environment test
+environment test docs
+
+# The report page is opened in Chromium. CI's machine gets it; on yours, install it if you want these tests to run.
+if [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then
+    mkdir -p "$(dirname "$LOG")"
+    echo "environment: installing chromium"
+    { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } >>"$LOG" 2>&1 ||
+        echo "environment: installing chromium failed, its tests will be skipped; what was tried is in $LOG" >&2
+fi
 
 echo "test: ruff"
 ruff check --quiet .

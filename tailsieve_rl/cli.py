@@ -42,6 +42,20 @@ def _compare(options: argparse.Namespace) -> int:
     return 0
 
 
+def _report(options: argparse.Namespace) -> int:
+    from tailsieve_rl.telemetry.report import report
+
+    print(*report(options.runs, options.out, options.trace, options.tensorboard, options.steps), sep="\n")
+    return 0
+
+
+def _dashboard(options: argparse.Namespace) -> int:
+    from tailsieve_rl.telemetry.dashboard import dashboard
+
+    print(*dashboard(options.project, options.entity, options.report, options.dry_run), sep="\n")
+    return 0
+
+
 def _simulate(options: argparse.Namespace) -> int:
     from pathlib import Path
 
@@ -105,6 +119,37 @@ def _calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _data(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from tailsieve_rl.data import command
+
+    file = None if options.file is None else Path(options.file)
+    command.prepare(options.name, Path(options.out), file, options.split, options.tokenizer, options.max_prompt_tokens)
+    return 0
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from tailsieve_rl.evaluation import command
+    from tailsieve_rl.evaluation.job import Sampling
+
+    given = command.Options(
+        models=options.models,
+        base=options.base,
+        sets=options.sets.split(","),
+        samples=options.samples,
+        data=None if options.data is None else Path(options.data),
+        out=Path(options.out),
+        sampling=Sampling(options.max_tokens, options.seed, options.requests),
+        overrides=options.engine_arguments,
+        command_line=options.command_line,
+    )
+    command.evaluate(given)
+    return 0
+
+
 HYDRA = {"train": _train, "bench": _bench}
 
 
@@ -119,6 +164,9 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("train", help="run a verl training job (a Hydra application)", add_help=False)
     commands.add_parser("bench", help="compare routing policies step by step (a Hydra application)", add_help=False)
+
+    _add_data(commands)
+    _add_evaluate(commands)
 
     doctor = commands.add_parser(
         "doctor",
@@ -136,6 +184,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a run")
     compare.set_defaults(run=_compare)
+
+    report = commands.add_parser(
+        "report",
+        help="show runs on a page: step times, a timeline of every request, allocation, lengths",
+        description="Write what a run did as a page that needs no network, as a Chrome trace (Perfetto, "
+        "chrome://tracing), or for TensorBoard. Several runs are set against the first one.",
+        epilog="example: tailsieve report outputs/quickstart/verl_sync outputs/quickstart/tailsieve "
+        "--out outputs/quickstart/report.html",
+    )
+    report.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a run")
+    report.add_argument("--out", metavar="FILE", help="the page (HTML)")
+    report.add_argument("--trace", metavar="FILE", help="the timelines as a trace (JSON)")
+    report.add_argument("--tensorboard", metavar="DIR", help="the steps' metrics, and a layout for them")
+    report.add_argument("--steps", metavar="A-B", help="steps of the timelines (default: as many as a page holds)")
+    report.set_defaults(run=_report)
+
+    dashboard = commands.add_parser(
+        "dashboard",
+        help="create or update a wandb workspace for step time, allocation and quality",
+        description="Create or update a saved workspace in a wandb project, and a report that compares two runs.",
+        epilog="example: tailsieve dashboard --project tailsieve-rl --report baseline tailsieve --dry-run",
+    )
+    dashboard.add_argument("--project", required=True, metavar="P", help="wandb project")
+    dashboard.add_argument("--entity", metavar="E", help="its user or team (default: that of the login)")
+    dashboard.add_argument("--report", nargs=2, metavar=("RUN_A", "RUN_B"), help="compare B with A: names or ids")
+    dashboard.add_argument("--dry-run", action="store_true", help="print what would be created; needs no login")
+    dashboard.set_defaults(run=_dashboard)
 
     simulate = commands.add_parser(
         "simulate",
@@ -196,6 +271,62 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_data(commands: Any) -> None:
+    data = commands.add_parser(
+        "data",
+        help="the paper's data sets as prompts in verl's format",
+        description="Write a data set's prompts in verl's format, with the paper's templates (Appendix A.1), from the "
+        "Hugging Face hub or from a local file, as DIR/NAME_SPLIT.parquet.",
+        epilog="example: tailsieve data gsm8k --out outputs/data --tokenizer Qwen/Qwen3.5-2B",
+    )
+    data.add_argument("name", metavar="NAME", help="deepscaler, kodcode, gsm8k, math500, aime24 or aime25")
+    data.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    data.add_argument("--file", metavar="FILE", help="a local .jsonl, .json, .parquet or .csv instead of the hub")
+    data.add_argument("--split", metavar="SPLIT", help="train or test (default: all that the data set has)")
+    data.add_argument(
+        "--tokenizer", metavar="MODEL", help="a folder or hub name: counts tokens; prompts too long are dropped"
+    )
+    data.add_argument(
+        "--max-prompt-tokens",
+        type=int,
+        metavar="N",
+        help="longest prompt that is kept (default: 512 in a train split, as in the paper; any in a test split)",
+    )
+    data.set_defaults(run=_data)
+
+
+def _add_evaluate(commands: Any) -> None:
+    evaluate = commands.add_parser(
+        "evaluate",
+        help="accuracies on GSM8K, MATH-500 and AIME, as in the paper's Table 3",
+        description="Answer mathematical benchmarks with vLLM, through the tail and bulk pools; print pass@1 and "
+        "pass@10 in the form of the paper's Table 3, and write results.json.",
+        epilog="example: tailsieve evaluate outputs/run/global_step_30 --base Qwen/Qwen3.5-2B --data outputs/data",
+        usage="%(prog)s MODEL [MODEL ...] [options] [-- KEY=VALUE of verl's configuration ...]",
+    )
+    evaluate.add_argument(
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help="a model's folder, a checkpoint of verl's (global_step_N), OWNER/NAME on the hub, or earlier results",
+    )
+    evaluate.add_argument("--base", metavar="MODEL", help="the base model, or its results: changes are relative to it")
+    evaluate.add_argument(
+        "--sets", default="gsm8k,math500,aime24,aime25", metavar="SET,...", help="benchmarks (default %(default)s)"
+    )
+    evaluate.add_argument("--data", metavar="DIR", help="files that tailsieve data wrote (default: from the hub)")
+    evaluate.add_argument("--samples", type=int, metavar="N", help="responses a problem (default: k of pass@k)")
+    evaluate.add_argument("--max-tokens", type=int, default=16384, metavar="N", help="a response (default %(default)s)")
+    evaluate.add_argument("--seed", type=int, default=42, help="of the responses (default %(default)s)")
+    evaluate.add_argument(
+        "--requests", type=int, default=512, metavar="N", help="most responses of a round (default %(default)s)"
+    )
+    evaluate.add_argument(
+        "--out", default="outputs/evaluation", metavar="DIR", help="a folder a model in it (default %(default)s)"
+    )
+    evaluate.set_defaults(run=_evaluate)
+
+
 def _add_lengths_file(parser: argparse.ArgumentParser) -> None:
     """The options of a command that reads measured lengths."""
     parser.add_argument(
@@ -244,9 +375,9 @@ def _add_calibrate(commands: Any) -> None:
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    """The options; what `calibrate` is given after "--" is for another program, and argparse must not see it."""
+    """The options; what comes after "--" is for another program, and argparse must not see it."""
     given, after = arguments, []
-    if arguments[:1] == ["calibrate"] and "--" in arguments:
+    if arguments[:1] in (["calibrate"], ["evaluate"]) and "--" in arguments:
         at = arguments.index("--")
         given, after = arguments[:at], arguments[at + 1 :]
     options = _parser().parse_args(given)

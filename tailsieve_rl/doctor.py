@@ -32,6 +32,8 @@ INSTALL = f"{CPU_INSTALL}   (with a GPU: pip install -e '.[gpu]')"
 
 
 class Check(NamedTuple):
+    """A line of the screen: how bad, of what, what was found, and what would mend it."""
+
     level: str
     what: str
     found: str
@@ -62,7 +64,7 @@ def gather() -> Facts:
     entry = next((e.value for e in entry_points(group="verl.plugins") if e.value.startswith(PLUGIN)), None)
     shared = os.statvfs("/dev/shm") if os.path.isdir("/dev/shm") else None
     return Facts(
-        versions={name: versions.installed(name) for name in versions.TESTED},
+        versions={name: versions.installed(name) for name in versions.KNOWN},
         entry_point=entry,
         external_modules=os.environ.get("VERL_USE_EXTERNAL_MODULES", ""),
         external_plugins=os.environ.get("VERL_USE_EXTERNAL_PLUGINS", "auto").strip().lower(),
@@ -131,14 +133,21 @@ def check(facts: Facts) -> list[Check]:
 
 
 def _packages(facts: Facts) -> Iterator[Check]:
-    for name, tested in versions.TESTED.items():
-        version = facts.versions.get(name)
+    for name in versions.KNOWN:
+        version, tested = facts.versions.get(name), versions.tested(name)
         if version is None:
             yield Check(FAIL, name, "missing", INSTALL)
-        elif versions.matches(name, version):
+            continue
+        verdict = versions.verdict(name, version)
+        if verdict == versions.OK:
             yield Check(OK, name, version)
-        else:
+        elif verdict == versions.UNTRIED:
             yield Check(WARN, name, f"{version}, tested: {tested}")
+        else:
+            yield Check(FAIL, name, f"{version} cannot work: {verdict}", f"install {tested}: {INSTALL}")
+    vllm = facts.versions.get("vllm")
+    if vllm and (why := versions.no_speculation(vllm)):
+        yield Check(WARN, "speculation", why)
 
 
 def _extras(facts: Facts) -> Iterator[Check]:
@@ -165,7 +174,7 @@ def _device(facts: Facts) -> Iterator[Check]:
         return
     chosen = " (VERL_PLATFORM)" if facts.platform_variable else ""
     accelerator, build = facts.probe["accelerator"], facts.probe["torch_build"]
-    tested = versions.TESTED["vllm"]
+    tested = versions.KNOWN["vllm"].tested[0]
     vllm_for_cpu = "cpu" in (facts.versions.get("vllm") or "cpu")
     if facts.probe["cpu_selected"]:
         level = WARN if accelerator else OK

@@ -1,4 +1,4 @@
-"""What `tailsieve train` and `tailsieve bench` share: Hydra applications on verl's configuration that know recipes.
+"""What commands that run verl's jobs share: Hydra's configuration of verl with recipes, and what becomes of errors.
 
 What is wrong with a configuration becomes one line and exit code 2, a failed run its last cause and exit code 1.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -16,11 +17,18 @@ from pathlib import Path
 import hydra
 from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
 from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from tailsieve_rl.input_error import InputError
 
 FULL_ERROR = "HYDRA_FULL_ERROR"
+HELP_INDENT = 24 * " "
 BENCHMARKS = "bench/"
+OVERLAYS = frozenset({"model", "speculation", "try", "workload"})
+"""Folders of what is added to a recipe, `+try=cpu`, or chosen in it, `model=qwen3.5-2b`."""
 
 QUIET_ON_CPU = {
     # verl lists the training engines that are not installed, in every process
@@ -53,14 +61,13 @@ def recipe_folders() -> list[Path]:
 def recipe_names(benchmarks: bool = False) -> list[str]:
     """The recipes as `--config-name` takes them: of training, or of benchmarks.
 
-    A name that starts with "_" is a part of recipes, not one.
+    A name that starts with "_" is a part of recipes, not one, and neither is what lies in a folder of OVERLAYS.
     """
     found = {
-        file.relative_to(folder).with_suffix("").as_posix()
-        for folder in recipe_folders()
-        for file in folder.rglob("[!_]*.yaml")
+        file.relative_to(folder).with_suffix("") for folder in recipe_folders() for file in folder.rglob("[!_]*.yaml")
     }
-    return sorted(name for name in found if name.startswith(BENCHMARKS) == benchmarks)
+    names = sorted(path.as_posix() for path in found if not OVERLAYS.intersection(path.parts[:-1]))
+    return [name for name in names if name.startswith(BENCHMARKS) == benchmarks]
 
 
 def verl_configs() -> Path:
@@ -88,7 +95,8 @@ def run_app(
         benchmarks: whether those recipes are of benchmarks.
     """
     if {"-h", "--help"} & set(arguments):
-        print(usage.format(recipes=", ".join(recipe_names(benchmarks)) or "none found"))
+        names = ", ".join(recipe_names(benchmarks)) or "none found"
+        print(usage.format(recipes=textwrap.fill(names, 96, subsequent_indent=HELP_INDENT, break_on_hyphens=False)))
         return 0
     sys.argv = [command, *arguments]  # where Hydra looks
     wants_traceback = FULL_ERROR in os.environ
@@ -96,7 +104,7 @@ def run_app(
     try:
         Plugins.instance().register(RecipeSearchPath)
         decorate = hydra.main(version_base=None, config_path=str(verl_configs()), config_name="ppo_trainer")
-        decorate(lambda config: _run_job(job, config))()
+        decorate(lambda config: run_job(job, config))()
     except SystemExit as stop:
         return int(stop.code or 0)
     except KeyboardInterrupt:
@@ -108,6 +116,20 @@ def run_app(
     return 0
 
 
+def compose(name: str, overrides: Sequence[str]) -> DictConfig:
+    """A configuration of verl's, or a recipe, with overrides, for a command that is no Hydra application.
+
+    Raises:
+        InputError: if there is no such configuration, or an override cannot be applied, in one line.
+    """
+    Plugins.instance().register(RecipeSearchPath)
+    try:
+        with hydra.initialize_config_dir(str(verl_configs()), version_base=None):
+            return hydra.compose(name, list(overrides))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise InputError(_one_line(error)) from None
+
+
 def activate_plugin() -> None:
     """Register what extends verl, ahead of every module of verl that it extends."""
     importlib.import_module("tailsieve_rl.plugin")
@@ -116,12 +138,13 @@ def activate_plugin() -> None:
             os.environ.setdefault(name, value)
 
 
-def _run_job(job: Callable[[DictConfig], None], config: DictConfig) -> None:
+def run_job(job: Callable[[DictConfig], None], config: DictConfig) -> None:
+    """Run a job; if it fails, say why in one line and exit: 2 for bad settings, 1 for a failed run."""
     try:
         job(config)
     except Exception as error:
         cause = _cause(error)
-        if _is_settings_error(cause):
+        if isinstance(cause, InputError):
             sys.exit(_fail(_one_line(cause), 2))
         traceback.print_exception(error)
         sys.exit(_fail(_one_line(cause), 1))
@@ -135,19 +158,13 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def _is_settings_error(error: BaseException) -> bool:
-    from tailsieve_rl.config.settings import SettingsError
-
-    return isinstance(error, SettingsError)
-
-
 def _one_line(error: BaseException) -> str:
     """The first paragraph of the message; of a failed actor's, which ends with a traceback, the last line."""
     text = str(error).strip()
     if getattr(error, "actor_init_failed", False):
         return text.splitlines()[-1]
     line = " ".join(text.split("\n\n")[0].split())
-    if line and (_is_settings_error(error) or type(error).__module__.startswith("hydra.")):
+    if line and (isinstance(error, InputError) or type(error).__module__.startswith("hydra.")):
         return line
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
 

@@ -34,6 +34,7 @@ class Part(NamedTuple):
 PARTS = (
     Part("trainer mode", "verl.trainer.ppo.v1", "tailsieve_rl.rollout.trainer"),
     Part("rollout-only mode", "verl.trainer.ppo.v1", "tailsieve_rl.rollout.rollout_only"),
+    Part("evaluation mode", "verl.trainer.ppo.v1", "tailsieve_rl.rollout.evaluation"),
     Part("advantage", "verl.trainer.ppo.core_algos", "tailsieve_rl.algorithms.advantage"),
     Part("rollout engines", "verl.workers.rollout.replica", "tailsieve_rl.engines:register"),
 )

@@ -17,7 +17,9 @@ usage: tailsieve train [--config-name RECIPE] [KEY=VALUE ...]
 
 Train with verl. Without a recipe, the configuration is verl's ppo_trainer as it stands.
 
-  --config-name RECIPE  start from recipes/RECIPE.yaml, of this folder or of the repository: {recipes}
+  --config-name RECIPE  start from recipes/RECIPE.yaml, of this folder or of the repository:
+                        {recipes}
+  +try=cpu              the first two steps of a paper/ recipe, here and now: CPU engines, a tiny model, short responses
   KEY=VALUE             set any key of verl's; ++KEY=VALUE sets one that the configuration does not have yet
   --cfg job             print the configuration instead of training
   --hydra-help          show all other options

@@ -23,6 +23,16 @@ os.environ |= {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    what = "ranks of each engine in the live and the drop-in tests (scripts/compat.sh has a row with 2)"
+    parser.addoption("--tensor-parallel", type=int, default=1, metavar="N", help=what)
+
+
+@pytest.fixture(scope="session")
+def tensor_parallel(request: pytest.FixtureRequest) -> int:
+    return request.config.getoption("tensor_parallel")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test by its folder; quick folders first."""
     order = list(TIMEOUT_S)

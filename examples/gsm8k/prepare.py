@@ -4,7 +4,8 @@
 
 writes OUT/train.parquet, OUT/val.parquet and OUT/model in a few seconds, the same files every time. The problems are
 the first 256 of GSM8K's training split and the first 64 of its test split, shipped here with their licence (MIT,
-LICENSE); `--train` and `--test` take the whole splits, in the same JSON lines.
+LICENSE); `--train` and `--test` take the whole splits, in the same JSON lines. Other data sets, and this one from the
+hub, are made by `tailsieve data`.
 
 The model is a Qwen3 of random weights with a byte-level tokenizer trained on the shipped text: real prompts at real
 lengths through the whole pipeline, no answers. Point `actor_rollout_ref.model.path` at a model that can count instead.
@@ -13,64 +14,27 @@ Score with `reward.custom_reward_function.path=pkg://tailsieve_rl.algorithms.mat
 
 import argparse
 import json
-import re
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils import logging as transformers_logging
 
+from tailsieve_rl.data.catalogue import named
+from tailsieve_rl.data.prepared import MAX_PROMPT_TOKENS, Prepared, read_split
+from tailsieve_rl.data.sources import local_rows
+from tailsieve_rl.input_error import InputError
+
 HERE = Path(__file__).resolve().parent
 SAMPLE_TRAIN, SAMPLE_TEST = HERE / "sample_train.jsonl", HERE / "sample_test.jsonl"
 
-DATA_SOURCE = (
-    "tailsieve/gsm8k"  # not "openai/gsm8k": verl's own rule for that name looks for "#### n" and would score 0
-)
-PROMPT_CAP = 512  # tokens, chat template included (paper, table A.1)
 VOCABULARY = 1536
-
-# The instruction to write \boxed{} is ours; the last two sentences are the paper's (A.1), as is the stop string <END>.
-USER_MESSAGE = (
-    "{question}\n\n"
-    "Reason step by step, put the final answer, a number alone, in \\boxed{{}}, and then write <END>.\n"
-    "After <END>, stop immediately. "
-    "Do not write any words, punctuation, newline, or explanation after <END>."
-)
 END_OF_TEXT, TURN_BEGIN, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 CHAT_TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-
-_TRUTH = re.compile(r"####\s*(-?[\d,]*\.?\d+)\s*$")
-
-
-class BadProblem(ValueError):
-    """A line of the input that is no GSM8K problem; the message names file and line."""
-
-
-def read_problems(path: Path) -> list[dict[str, str]]:
-    """Return each line's question and true answer (digits, no thousands separators)."""
-    problems = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            row = json.loads(line)
-            match = _TRUTH.search(row["answer"])
-            if match is None:
-                raise ValueError("the answer does not end in '#### NUMBER'")
-            problems.append({"question": str(row["question"]), "truth": match.group(1).replace(",", "")})
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadProblem(f"{path}, line {number}: {type(error).__name__}: {error}") from error
-    return problems
-
-
-def user_message(question: str) -> str:
-    """Return the prompt's single message."""
-    return USER_MESSAGE.format(question=question)
 
 
 def train_tokenizer() -> PreTrainedTokenizerFast:
@@ -85,7 +49,9 @@ def train_tokenizer() -> PreTrainedTokenizerFast:
         show_progress=False,
     )
     rows = [json.loads(line) for line in SAMPLE_TRAIN.read_text(encoding="utf-8").splitlines()]
-    tokenizer.train_from_iterator((user_message(row["question"]) + "\n" + row["answer"] for row in rows), trainer)
+    prompts = [named("gsm8k").read(row).messages[0]["content"] for row in rows]
+    texts = (prompt + "\n" + row["answer"] for prompt, row in zip(prompts, rows, strict=True))
+    tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token=TURN_END,
@@ -118,42 +84,18 @@ def build_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
     return Qwen3ForCausalLM(config)
 
 
-def prompt_tokens(tokenizer: PreTrainedTokenizerFast, messages: list[dict[str, str]]) -> int:
-    """Return a prompt's length in tokens, chat template included."""
-    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-    return len(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-def write_prompts(problems: list[dict[str, str]], split: str, tokenizer: PreTrainedTokenizerFast, path: Path) -> None:
-    """Write the problems in verl's format, without those over PROMPT_CAP tokens, and say how many those were."""
-    rows: list[dict[str, Any]] = []
-    for index, problem in enumerate(problems):
-        messages = [{"role": "user", "content": user_message(problem["question"])}]
-        if prompt_tokens(tokenizer, messages) > PROMPT_CAP:
-            continue
-        rows.append(
-            {
-                "data_source": DATA_SOURCE,
-                "prompt": messages,
-                "ability": "math",
-                "reward_model": {"style": "rule", "ground_truth": problem["truth"]},
-                "extra_info": {"split": split, "index": index},
-            }
-        )
-    if not rows:
-        raise BadProblem(f"{path}: no prompt of at most {PROMPT_CAP} tokens is left of {len(problems)}")
-    pq.write_table(pa.Table.from_pylist(rows), path)
-    print(f"{path}: {len(rows)} prompts, {len(problems) - len(rows)} dropped for more than {PROMPT_CAP} tokens")
-
-
 def prepare(out: Path, model_out: Path, train: Path, test: Path) -> None:
     """Write the prompts and the model."""
     transformers_logging.disable_progress_bar()
-    splits = [("train", read_problems(train)), ("val", read_problems(test))]
     tokenizer = train_tokenizer()
-    out.mkdir(parents=True, exist_ok=True)
-    for split, problems in splits:
-        write_prompts(problems, split, tokenizer, out / f"{split}.parquet")
+
+    def read(split: str, path: Path) -> Prepared:
+        return read_split(named("gsm8k"), split, str(path), local_rows(path), tokenizer, MAX_PROMPT_TOKENS)
+
+    for name, prompts in [("train", read("train", train)), ("val", read("test", test))]:
+        path = out / f"{name}.parquet"
+        prompts.write(path)
+        print(path, *prompts.report(), sep="\n  ")
     model = build_model(tokenizer)
     model.save_pretrained(model_out)
     tokenizer.save_pretrained(model_out)
@@ -173,7 +115,7 @@ def main() -> None:
     args = parser.parse_args()
     try:
         prepare(args.out, args.model_out or args.out / "model", args.train, args.test)
-    except (BadProblem, OSError) as error:
+    except (InputError, OSError) as error:
         parser.error(str(error))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.blocks import SettingsError
 
 MANAGER = "dapo"
 KWARGS = "reward.reward_kwargs"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from omegaconf import DictConfig, open_dict
 
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.blocks import SettingsError
 
 DR_GRPO = "dr_grpo"
 GRPO = "grpo"
@@ -23,7 +23,7 @@ class AlgorithmSettings:
     """How advantages are computed, in verl's terms.
 
     Attributes:
-        adv_estimator: a name in verl's registry, never `dr_grpo`.
+        adv_estimator: a name in verl's registry; `dr_grpo`, which may be given too, is `grpo` without the division.
         norm_adv_by_std_in_grpo: divide by the group's standard deviation; only `grpo` reads it.
     """
 

@@ -15,22 +15,26 @@ from tailsieve_rl.benchmark.assets import write_prompts, write_tokenizer
 from tailsieve_rl.benchmark.cell import Rounds, judged
 from tailsieve_rl.benchmark.job import cell_config, run_cell
 from tailsieve_rl.benchmark.report import draw, table
-from tailsieve_rl.benchmark.settings import BLOCK, BenchSettings, read_bench
+from tailsieve_rl.benchmark.settings import BLOCK, SAMPLED, BenchSettings, read_bench
 from tailsieve_rl.benchmark.virtual import VirtualCell
+from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.config.rollout_only import BLOCK as ROLLOUT_ONLY
 from tailsieve_rl.config.rollout_only import RolloutOnlySettings, read_rollout_only
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.settings import read_settings
 from tailsieve_rl.hydra_app import run_app
+from tailsieve_rl.rollout.checks import settings_block
 from tailsieve_rl.routing.policies import Setup
-from tailsieve_rl.routing.policies.named import BASELINE
-from tailsieve_rl.simulation.profiles import profile, replicas
+from tailsieve_rl.routing.policies.named import BASELINE, drafts
+from tailsieve_rl.simulation.profiles import replicas
+from tailsieve_rl.simulation.profiles.speculation import modelled
 
 HELP = """\
 usage: tailsieve bench --config-name RECIPE [KEY=VALUE ...]
 
 Compare routing policies under the same prompts, lengths and replicas; print a table, write results.json and bench.png.
 
-  --config-name RECIPE  start from recipes/RECIPE.yaml: {recipes}
+  --config-name RECIPE  start from recipes/RECIPE.yaml:
+                        {recipes}
   bench.backend=NAME    simulated (virtual time), emulated (the real job on emulated engines) or vllm (real engines)
   bench.models=[...]    decode profiles of replicas; bench.workloads=[...] response lengths; one cell for each pair
   trainer.v1.tailsieve_rollout.policies=[...]  what is compared; .converge, .rounds, .baseline_repeats
@@ -69,27 +73,31 @@ def bench(config: DictConfig) -> None:
 def _cell(
     config: DictConfig, bench: BenchSettings, compared: RolloutOnlySettings, model: str, workload: str, out: Path
 ) -> dict[str, Any]:
-    setup = _setup(config, bench, model)
-    lengths = bench.lengths(workload, setup.responses)
+    setup, max_depth = _setup(config, bench, model), _max_depth(config, bench, compared)
     prompts = setup.groups * (compared.last + 2)
+    name, longest = workload, config.data.max_response_length
     virtual: Rounds | None = None
     limits: dict[str, float | None] = {"best_static_s": None, "bound_s": None}
+    if workload != SAMPLED:
+        lengths = bench.lengths(workload, setup.responses)
+        name, longest = lengths.name, lengths.cap // lengths.stretch
     if bench.backend != "vllm":
-        cell = VirtualCell(setup, lengths, profile(model), reserve=prompts - setup.groups)
+        drafting = modelled(model, bench.acceptance, max_depth)
+        cell = VirtualCell(setup, lengths, drafting, reserve=prompts - setup.groups)
         virtual = cell.rounds(compared)
         limits = {"best_static_s": cell.best_static_s(compared), "bound_s": cell.bound_s(compared)}
     if bench.backend == "simulated":
         assert virtual is not None
         rounds, beside = virtual, None
     else:
-        folder = out / f"{model}-{lengths.name}"
-        emulated = _emulated(bench, setup, model, virtual)
-        job = cell_config(config, bench, workload, lengths.cap // lengths.stretch, folder, emulated)
+        folder = out / f"{model}-{name}"
+        emulated = _emulated(bench, setup, model, virtual, max_depth)
+        job = cell_config(config, bench, workload, longest, folder, emulated)
         _assets(job, folder, prompts)
         rounds, beside = run_cell(job, compared, folder), virtual
     return {
         "model": model,
-        "workload": lengths.name,
+        "workload": name,
         "groups": setup.groups,
         "responses": setup.responses,
         "replicas": setup.replicas,
@@ -108,7 +116,9 @@ def _setup(config: DictConfig, bench: BenchSettings, model: str) -> Setup:
     return Setup(config.data.train_batch_size, rollout.n, count, rollout.max_num_seqs)
 
 
-def _emulated(bench: BenchSettings, setup: Setup, model: str, virtual: Rounds | None) -> Mapping[str, Any] | None:
+def _emulated(
+    bench: BenchSettings, setup: Setup, model: str, virtual: Rounds | None, max_depth: int
+) -> Mapping[str, Any] | None:
     """Settings of the engines; the time scale gives a step of the baseline the wall time that was asked for."""
     if virtual is None:
         return None
@@ -116,9 +126,26 @@ def _emulated(bench: BenchSettings, setup: Setup, model: str, virtual: Rounds | 
     return {
         "replicas": setup.replicas,
         "profile": model,
+        "acceptance": bench.acceptance,
+        "max_depth": max_depth,
         "time_scale": bench.step_wall_s / step_s,
         "stretch": bench.stretch or bench.divisor,
     }
+
+
+def _max_depth(config: DictConfig, bench: BenchSettings, compared: RolloutOnlySettings) -> int:
+    """D of simulated and emulated replicas; 0 where none drafts."""
+    if bench.backend == "vllm":
+        return 0
+    if bench.acceptance is None:
+        needing = [name for name in compared.policies if drafts(name)]
+        if needing:
+            raise SettingsError(f"{BLOCK}.acceptance", None, f"{needing[0]} drafts: say how often drafts are accepted")
+        return 0
+    depth = read_settings(settings_block(config)).speculation.depth
+    if not depth:
+        raise SettingsError(f"{BLOCK}.acceptance", bench.acceptance, "needs trainer.v1.tailsieve.speculation.max_depth")
+    return depth
 
 
 def _assets(job: DictConfig, folder: Path, prompts: int) -> None:

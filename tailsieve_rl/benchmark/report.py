@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,9 @@ from tailsieve_rl.simulation.figures import COLOURS, figure
 
 UNITS = {"simulated": "virtual", "emulated": "emulated", "vllm": "measured"}
 """What the seconds of each backend are."""
+
+LEAST_ROUNDS = 8
+"""Rounds below which an interval would say more than is known."""
 
 
 def table(results: Mapping[str, Any]) -> str:
@@ -19,21 +22,29 @@ def table(results: Mapping[str, Any]) -> str:
 
 def _cell_table(backend: str, cell: Mapping[str, Any]) -> str:
     head = ["policy", f"step, {UNITS[backend]} s", "over uniform", "over least_loaded", "q", "m", "wasted"]
-    beside = backend == "emulated"
-    rows = [[*head, "virtual time"] if beside else head]
+    beside, drafting = backend == "emulated", any(_drafts(found) for found in cell["policies"].values())
+    drafting_head = ["over the best depth (95 %)", "drafts, tail/bulk"] if drafting else []
+    rows = [[*head, *drafting_head, *(["virtual time"] if beside else [])]]
     for name, found in cell["policies"].items():
-        low, high = min(found["step_s_by_round"]), max(found["step_s_by_round"])
+        times = found["step_s_by_round"]
+        low, high = min(times), max(times)
         over = found["speedup_over_least_loaded"]
         row = [
             name,
             f"{found['step_s']:.1f} ({low:.1f}-{high:.1f})",
-            f"{found['speedup']:.3f}",
+            _interval(found["speedup"], found["speedup_ci95"] if len(times) >= LEAST_ROUNDS else None),
             "-" if over is None else f"{over:.3f}",
             f"{found['q']:.0f}",
             f"{found['m']:.0f}",
             f"{100 * found['wasted_fraction']:.1f} %",
         ]
-        rows.append([*row, f"{found['virtual_speedup']:.3f} ({100 * found['step_error']:+.1f} %)"] if beside else row)
+        if drafting:
+            over_best = found.get("speedup_over_best_depth")
+            row.append("-" if over_best is None else _interval(over_best, found["speedup_over_best_depth_ci95"]))
+            row.append("/".join("by batch" if depth is None else f"{depth:.0f}" for depth in _depths(found)))
+        if beside:
+            row.append(f"{found['virtual_speedup']:.3f} ({100 * found['step_error']:+.1f} %)")
+        rows.append(row)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
@@ -41,6 +52,18 @@ def _cell_table(backend: str, cell: Mapping[str, Any]) -> str:
     ]
     size = f"{cell['groups']} groups x {cell['responses']} on {cell['replicas']} {backend} replicas"
     return "\n".join([f"{cell['model']}, {cell['workload']}: {size}", *lines])
+
+
+def _interval(value: float, ends: Sequence[float] | None) -> str:
+    return f"{value:.3f}" if ends is None else f"{value:.3f} ({ends[0]:.2f}-{ends[1]:.2f})"
+
+
+def _depths(found: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    return found["draft_depth_tail"], found["draft_depth_bulk"]
+
+
+def _drafts(found: Mapping[str, Any]) -> bool:
+    return any(depth is None or depth > 0 for depth in _depths(found))
 
 
 def draw(results: Mapping[str, Any], path: Path) -> None:

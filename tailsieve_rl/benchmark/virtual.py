@@ -10,9 +10,10 @@ import numpy as np
 from tailsieve_rl.benchmark.cell import Round, Rounds
 from tailsieve_rl.config.rollout_only import RolloutOnlySettings
 from tailsieve_rl.routing.decode_model import DecodeModel
+from tailsieve_rl.routing.plan import Pool, StepPlan
 from tailsieve_rl.routing.policies import Setup, default_allocation
 from tailsieve_rl.routing.policies.held import Held
-from tailsieve_rl.routing.policies.named import BASELINE, named_policy
+from tailsieve_rl.routing.policies.named import BASELINE, SCHEDULES, named_policy
 from tailsieve_rl.simulation.experiments.static import best_static, static_step_s
 from tailsieve_rl.simulation.run import SimulatedStep, Simulation
 from tailsieve_rl.simulation.workloads import Workload
@@ -51,11 +52,16 @@ class VirtualCell:
 
     def _measured(self, name: str, compared: RolloutOnlySettings) -> list[Round]:
         outcomes = [step.outcome for step in self._steps(name, compared)]
-        return [Round(o.gen_time_s, o.plan.q, o.plan.m, o.wasted_fraction) for o in outcomes]
+        return [Round(o.gen_time_s, o.plan.q, o.plan.m, o.wasted_fraction, _depths(o.plan)) for o in outcomes]
 
     def _steps(self, name: str, compared: RolloutOnlySettings) -> Sequence[SimulatedStep]:
-        model = self.model if name == "graded_oracle" else None
-        adapting = named_policy(name, self.setup, default_allocation(self.setup), model)
+        model = self.model if name == "graded_oracle" or name in SCHEDULES else None
+        adapting = named_policy(name, self.setup, default_allocation(self.setup), model, max(self.model.depths))
         policy = Held(adapting, compared.converge)
         run = Simulation(self.setup, self.workload, self.model, policy, records=True, reserve=self.reserve)
         return list(run.steps(compared.last + 1))[compared.converge : -1]
+
+
+def _depths(plan: StepPlan) -> tuple[int | None, int | None]:
+    tail, bulk = (plan.depth_of(pool) for pool in (Pool.TAIL, Pool.BULK))
+    return (tail if isinstance(tail, int) else None, bulk if isinstance(bulk, int) else None)

@@ -23,6 +23,10 @@ COUNTERS_TIMEOUT_S = 5.0
 COUNTERS_INTERVAL_S = 0.01
 
 LINE = re.compile(r"^(vllm:\w+)(?:\{.*\})? (\S+)", re.MULTILINE)
+DRAFTS = "vllm:spec_decode_num_drafts_total"
+ACCEPTED = re.compile(
+    r'^vllm:spec_decode_num_accepted_tokens_per_pos_total\{.*position="(\d+)".*\} (\S+)', re.MULTILINE
+)
 
 
 class EngineError(RuntimeError):
@@ -47,6 +51,8 @@ class Counters:
         tokens: tokens generated.
         steps: forward passes.
         preemptions: times that a request had to give its cache back.
+        verifications: of drafts, of single requests.
+        accepted: how many of them accepted 1, 2, ... drafts or more; empty without speculation.
     """
 
     decode_s: float
@@ -54,6 +60,8 @@ class Counters:
     tokens: float
     steps: float
     preemptions: float
+    verifications: float = 0.0
+    accepted: tuple[float, ...] = ()
 
     def __sub__(self, before: Counters) -> Counters:
         return Counters(
@@ -62,6 +70,8 @@ class Counters:
             self.tokens - before.tokens,
             self.steps - before.steps,
             self.preemptions - before.preemptions,
+            self.verifications - before.verifications,
+            tuple(now - then for now, then in zip(self.accepted, before.accepted, strict=True)),
         )
 
 
@@ -156,6 +166,9 @@ def _counters(text: str, url: str) -> Counters:
     sums: dict[str, float] = {}
     for name, value in LINE.findall(text):
         sums[name] = sums.get(name, 0.0) + float(value)
+    accepted: dict[int, float] = {}
+    for position, value in ACCEPTED.findall(text):
+        accepted[int(position)] = accepted.get(int(position), 0.0) + float(value)
     try:
         return Counters(
             decode_s=sums["vllm:request_decode_time_seconds_sum"],
@@ -163,6 +176,8 @@ def _counters(text: str, url: str) -> Counters:
             tokens=sums["vllm:generation_tokens_total"],
             steps=sums["vllm:iteration_tokens_total_count"],
             preemptions=sums["vllm:num_preemptions_total"],
+            verifications=sums.get(DRAFTS, 0.0),
+            accepted=tuple(count for _, count in sorted(accepted.items())),
         )
     except KeyError as error:
         raise EngineError(f"{url}/metrics lacks {error.args[0]}: is it vLLM, without --disable-log-stats?") from None

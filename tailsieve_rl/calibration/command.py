@@ -88,4 +88,5 @@ def _choose(models: list[Served], settings: Settings) -> Served:
 
 
 def tell(line: str) -> None:
+    """A line for the user, beside the results."""
     print(f"calibrate: {line}", file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ import random
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tailsieve_rl.calibration.client import Client, Counters, EngineError
 from tailsieve_rl.calibration.settings import Prompt, Settings
@@ -25,12 +26,21 @@ TOGETHER = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One point: every repeat, in seconds per token of each request; and the tokens of a mean step."""
+    """One point.
+
+    Attributes:
+        b: requests that decode at once.
+        draft_depth: tokens drafted at once.
+        samples_s: of every repeat, seconds per token of each request.
+        tokens_a_step: of a mean step, of all requests.
+        verifications: how many accepted 0, 1, 2, ... drafts, over all repeats; empty without drafts.
+    """
 
     b: int
     draft_depth: int
     samples_s: tuple[float, ...]
     tokens_a_step: float
+    verifications: tuple[int, ...] = ()
 
     @property
     def median_s(self) -> float:
@@ -51,13 +61,15 @@ async def curve(
     points = []
     for b in settings.batch_sizes:
         await _decode(client, model, list(itertools.islice(prompts, b)), min(WARM_UP_TOKENS, settings.tokens))
-        taus, a_step = [], []
+        taus, a_step, drafts = [], [], []
         for _ in range(settings.repeats):
             done = await _decode(client, model, list(itertools.islice(prompts, b)), settings.tokens)
             _check(done, b, settings.tokens, draft_depth)
             taus.append(done.decode_s / (b * (settings.tokens - 1)))
             a_step.append(done.tokens / done.steps)
-        points.append(Measured(b, draft_depth, tuple(taus), statistics.mean(a_step)))
+            drafts.append(_verifications(done))
+        counts = tuple(map(sum, zip(*drafts, strict=True)))
+        points.append(Measured(b, draft_depth, tuple(taus), statistics.mean(a_step), counts))
         tell(str(points[-1]))
     return points
 
@@ -69,10 +81,20 @@ async def _decode(client: Client, model: str, prompts: list[Prompt], tokens: int
     return await client.counters(before, len(prompts)) - before
 
 
+def _verifications(done: Counters) -> tuple[int, ...]:
+    """How many accepted exactly 0, 1, 2, ... drafts; the engine counts those that accepted so many or more."""
+    if not done.accepted:
+        return ()
+    at_least = (done.verifications, *done.accepted, 0.0)
+    return tuple(round(more - fewer) for more, fewer in pairwise(at_least))
+
+
 def _check(done: Counters, b: int, tokens: int, draft_depth: int) -> None:
     """Raise EngineError if the b requests did not decode at once, and alone."""
     if done.requests != b or done.tokens != b * tokens or done.steps < 1:
         raise EngineError(f"at b = {b} the engine had other requests too: it must be idle to be measured")
+    if draft_depth != len(done.accepted):
+        raise EngineError(f"the engine drafts {len(done.accepted)} tokens at once, not {draft_depth} (--draft-depths)")
     if done.preemptions:
         raise EngineError(f"at b = {b} the engine preempted requests: it needs more KV cache, or smaller batches")
     running = done.tokens / done.steps

@@ -15,6 +15,7 @@ from tailsieve_rl.calibration.measure import WARM_UP_TOKENS, Measured
 from tailsieve_rl.calibration.settings import Settings
 from tailsieve_rl.platforms.environment import VARIABLES
 from tailsieve_rl.routing.decode_model import MEASURED, DecodeModel, DecodePoint, isotonic
+from tailsieve_rl.routing.draft import acceptance
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def of(settings: Settings, source: Source, points: Sequence[Measured], command: 
         for depth in settings.draft_depths
         for point in _smooth([point for point in points if point.draft_depth == depth])
     ]
-    notes = _notes(settings, source, points, command)
+    notes = {**_acceptance(points), **_notes(settings, source, points, command)}
     return DecodeModel(tuple(curves), source.model, source.device, source.engine, MEASURED, notes)
 
 
@@ -56,12 +57,18 @@ def _smooth(points: Sequence[Measured]) -> Iterable[DecodePoint]:
     return [DecodePoint(point.b, float(tau), point.draft_depth) for point, tau in zip(ordered, taus, strict=True)]
 
 
+def _acceptance(points: Sequence[Measured]) -> dict[str, Any]:
+    """The note that DecodeModel.acceptance reads: shares of verifications with 1, 2, ... accepted drafts or more."""
+    accepted = acceptance(point.verifications for point in points)
+    return {"acceptance": [round(share, 4) for share in accepted.at_least]} if accepted else {}
+
+
 def _notes(settings: Settings, source: Source, points: Sequence[Measured], command: str) -> dict[str, Any]:
     return {
         "how": "tailsieve calibrate: b requests decode together; tau is the engine's time from first to last token, "
         "over the tokens after the first. points: medians of the repeats, made non-decreasing in b (isotonic)",
         "command": command,
-        "versions": {"tailsieve-rl": __version__, **{name: versions.installed(name) for name in versions.TESTED}},
+        "versions": {"tailsieve-rl": __version__, **{name: versions.installed(name) for name in versions.KNOWN}},
         "url": settings.url,
         "engine_arguments": {str(depth): list(given) for depth, given in source.arguments.items()},
         "environment": {name: os.environ[name] for name in VARIABLES if name in os.environ} if not settings.url else {},
@@ -79,6 +86,7 @@ def _notes(settings: Settings, source: Source, points: Sequence[Measured], comma
                 "median_s": point.median_s,
                 "samples_s": list(point.samples_s),
                 "tokens_a_step": round(point.tokens_a_step, 2),
+                "verifications": list(point.verifications),
             }
             for point in points
         ],

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tailsieve_rl.input_error import InputError
+from tailsieve_rl.versions import no_speculation
 
 OURS = ("--host", "--port", "--uds", "--served-model-name", "--speculative-config", "--disable-log-stats")
 """Arguments of `vllm serve` that the measurement depends on, so they are not the user's to give."""
@@ -87,6 +88,8 @@ class Settings:
             raise CalibrateError(f"--draft-depths has {self.draft_depths[-1]}, which needs --speculative JSON")
         if self.draft_depths[-1] == 0 and self.speculative is not None:
             raise CalibrateError("--speculative needs --draft-depths with a depth above 0")
+        if self.speculative is not None and (why := no_speculation()):
+            raise CalibrateError(f"--speculative is {why}")
         for argument in self.engine_arguments:
             name = argument.partition("=")[0].replace("_", "-")
             if name in OURS:

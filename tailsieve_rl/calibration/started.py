@@ -25,8 +25,11 @@ STOP_TIMEOUT_S = 20.0
 POLL_S = 0.2
 TAIL_LINES, TAIL_WIDTH = 15, 240
 COMMAND = (sys.executable, "-m", "tailsieve_rl.engines.vllm.serve")
-ON_CPU = ("--dtype", "float32", "--enforce-eager", "--distributed-executor-backend", "uni")
+ON_CPU = ("--dtype", "float32", "--enforce-eager")
 """What recipes/cpu gives the trainer's engine."""
+
+IN_PROCESS = ("--distributed-executor-backend", "uni")
+"""What an engine of one rank gets on a CPU beside it."""
 
 CPU_DRAFTS = "tailsieve_rl.engines.vllm.cpu_drafts.DraftExtension"
 
@@ -43,12 +46,13 @@ def arguments(settings: Settings, draft_depth: int, on_cpu: bool) -> list[str]:
     if not settings.prompts:  # whose length we do not know
         found += ["--max-model-len", str(settings.prompt_tokens + settings.tokens)]
     if on_cpu:
-        found += ON_CPU
+        # Also without drafts: it mends the delta nets of Qwen3.5.
+        found += [*ON_CPU, "--worker-extension-cls", CPU_DRAFTS]
+        if not any(argument.startswith(("--tensor-parallel-size", "-tp")) for argument in settings.engine_arguments):
+            found += IN_PROCESS
     if draft_depth:
         drafts = {**(settings.speculative or {}), "num_speculative_tokens": draft_depth}
         found += ["--speculative-config", json.dumps(drafts)]
-        if on_cpu:
-            found += ["--worker-extension-cls", CPU_DRAFTS]
     return [*found, *settings.engine_arguments]
 
 

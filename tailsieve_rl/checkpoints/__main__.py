@@ -21,6 +21,7 @@ EXAMPLES = """examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the model that the arguments ask for; the exit code is 2 for bad input."""
     options = _parser().parse_args(arguments)
     try:
         if options.kind == "dflash":

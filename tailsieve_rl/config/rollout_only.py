@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tailsieve_rl.config.settings import SettingsError, build_block
-from tailsieve_rl.routing.policies.named import ADAPTS, BASELINE, COMPARED
+from tailsieve_rl.config.blocks import SettingsError, build_block
+from tailsieve_rl.routing.policies.named import ADAPTS, BASELINE, COMPARED, UNIFORM_DEPTH, is_named
 
 BLOCK = "trainer.v1.tailsieve_rollout"
 
@@ -16,7 +16,7 @@ class PolicyRun:
 
     Attributes:
         name: of its folder; repeats of the baseline are numbered.
-        policy: one of COMPARED.
+        policy: its name in routing.policies.named.
         first: step that it begins with: a policy that does not adapt skips the steps in which others converge.
         last: step that it ends with.
     """
@@ -36,6 +36,8 @@ class RolloutOnlySettings:
         converge: steps in which policies adapt, before any is measured.
         rounds: consecutive steps that are measured.
         baseline_repeats: how often the baseline is run.
+        profile: decode profile that oracles and schedules by batch size are made from; None: `decode_model.path`, or
+            what emulated engines decode by.
         output_dir: each run writes its result files into a folder of it.
     """
 
@@ -43,12 +45,13 @@ class RolloutOnlySettings:
     converge: int = 16
     rounds: int = 3
     baseline_repeats: int = 3
+    profile: str | None = None
     output_dir: str = "outputs/bench"
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.policies if name not in COMPARED]
+        unknown = [name for name in self.policies if not is_named(name)]
         if unknown or BASELINE not in self.policies or len(set(self.policies)) < len(self.policies):
-            right = f"must be {BASELINE} and any of {', '.join(COMPARED[1:])}, each once"
+            right = f"must be {BASELINE} and any of {', '.join(COMPARED[1:])}, {UNIFORM_DEPTH}K, each once"
             raise SettingsError(f"{BLOCK}.policies", list(self.policies), right)
         for name, least in (("converge", 0), ("rounds", 1), ("baseline_repeats", 1)):
             if getattr(self, name) < least:

@@ -3,10 +3,12 @@
 On verl's own command line every key is written `++trainer.v1.tailsieve.KEY=VALUE`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from tailsieve_rl.config.blocks import SettingsError, build_block, check_one_of
+from tailsieve_rl.config.speculation import SpeculationSettings
 from tailsieve_rl.routing.allocation import UNIFORM
 from tailsieve_rl.routing.control import CONTROLLERS, Hierarchical, Joint
 from tailsieve_rl.routing.policies import ORACLES, POLICIES
@@ -20,20 +22,14 @@ DECODE_SOURCES = ("online", "file")
 _HIERARCHICAL, _JOINT = Hierarchical(UNIFORM), Joint(UNIFORM)
 
 
-class SettingsError(ValueError):
-    """A setting that cannot work; the message names the key, the value and what would be right."""
-
-    def __init__(self, key: str, value: Any, right: str):
-        self.key, self.value, self.right = key, value, right
-        super().__init__(f"{key}={value!r}: {right}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (SettingsError, (self.key, self.value, self.right))
-
-
 @dataclass(frozen=True, slots=True)
 class AllocationSettings:
-    """Where the run starts. None: a sixteenth of the groups and a quarter of the replicas, at least one of each."""
+    """Where the run starts; give both or neither. `0` and `0` is uniform routing.
+
+    Attributes:
+        initial_groups: q, groups regenerated in the tail pool; None: a sixteenth of N, at least one.
+        initial_replicas: m, replicas of the tail pool; None: a quarter of R, at least one.
+    """
 
     initial_groups: int | None = None
     initial_replicas: int | None = None
@@ -115,20 +111,23 @@ class ReplayWorkloadSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The whole block.
+    """What is routed where.
 
     Attributes:
-        policy: routing policy by name.
+        policy: "two_pool" (TailSieve); "uniform" deals out whole groups, evenly by count; "least_loaded" is verl's
+            rule; where lengths are replayed, an oracle that is told them: "uniform_oracle", "streamrl_oracle",
+            "seer_oracle", "graded_oracle".
         warmup: "reserve" runs one rollout of N prompts kept back from the end of the sampler's order and takes the
             first tail set from it; "overlaunch" draws N + q in the first step; "none" draws N.
         dispatch: how responses are spread within a pool, "request" or "group".
         allocation: where the run starts.
         controller: what moves (q, m).
         decode_model: what predictions take tau(b) from.
+        speculation: drafting, by pool.
         sampling: parameters of each request.
         replay_lengths: data column that forces each response's length (n integers, tokens, a row); for benchmarks.
         replay_workload: the same by a workload's lengths.
-        retries: how often a failed response, or a failed reward, is tried again before the run stops.
+        retries: how often a failed response, reward or answer of a teacher is tried again before the run stops.
         watchdog_s: seconds without any event after which a step is declared stuck.
         output_dir: where the result files go; None: `trainer.default_local_dir`.
     """
@@ -139,6 +138,7 @@ class Settings:
     allocation: AllocationSettings = field(default_factory=AllocationSettings)
     controller: ControllerSettings = field(default_factory=ControllerSettings)
     decode_model: DecodeModelSettings = field(default_factory=DecodeModelSettings)
+    speculation: SpeculationSettings = field(default_factory=SpeculationSettings)
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     replay_lengths: str | None = None
     replay_workload: ReplayWorkloadSettings = field(default_factory=ReplayWorkloadSettings)
@@ -147,7 +147,7 @@ class Settings:
     output_dir: str | None = None
 
     def __post_init__(self) -> None:
-        _one_of("policy", self.policy, POLICIES)
+        check_one_of(f"{BLOCK}.policy", self.policy, POLICIES)
         if self.policy in ORACLES and not self.replays:
             right = f"policy {self.policy} must be told the lengths: give this or replay_workload.name"
             raise SettingsError(f"{BLOCK}.replay_lengths", None, right)
@@ -157,11 +157,11 @@ class Settings:
         if self.replay_workload.seed < 0 or self.replay_workload.divisor < 1:
             given = {"seed": self.replay_workload.seed, "divisor": self.replay_workload.divisor}
             raise SettingsError(f"{BLOCK}.replay_workload", given, "seed must be 0 or more, divisor 1 or more")
-        _one_of("warmup", self.warmup, WARMUPS)
-        _one_of("dispatch", self.dispatch, tuple(DISPATCH))
-        _one_of("controller.name", self.controller.name, CONTROLLERS)
+        check_one_of(f"{BLOCK}.warmup", self.warmup, WARMUPS)
+        check_one_of(f"{BLOCK}.dispatch", self.dispatch, tuple(DISPATCH))
+        check_one_of(f"{BLOCK}.controller.name", self.controller.name, CONTROLLERS)
         _check_controller(self.controller)
-        _one_of("decode_model.source", self.decode_model.source, DECODE_SOURCES)
+        check_one_of(f"{BLOCK}.decode_model.source", self.decode_model.source, DECODE_SOURCES)
         if (self.decode_model.source == "file") != (self.decode_model.path is not None):
             raise SettingsError(
                 f"{BLOCK}.decode_model.path",
@@ -212,49 +212,3 @@ def _check_controller(controller: ControllerSettings) -> None:
         refuse_unless(0 <= getattr(controller, name) < 1, name, "must be between 0 and below 1")
     for name in ("ema", "smoothing"):
         refuse_unless(0 < getattr(controller, name) <= 1, name, "must be above 0 and up to 1")
-
-
-def _one_of(key: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise SettingsError(f"{BLOCK}.{key}", value, f"must be one of {', '.join(allowed)}")
-
-
-def build_block(cls: type, raw: Mapping[str, Any], path: str) -> Any:
-    """A settings class from a plain mapping, nested classes included.
-
-    Raises:
-        SettingsError: for an unknown key, a wrong type or a value out of range; `path` is what it calls the block.
-    """
-    if not isinstance(raw, Mapping):
-        raise SettingsError(path, raw, f"must be a block with the keys {', '.join(f.name for f in fields(cls))}")
-    hints = get_type_hints(cls)
-    known = {f.name: f for f in fields(cls)}
-    values = {}
-    for key, value in raw.items():
-        if key not in known:
-            raise SettingsError(f"{path}.{key}", value, f"no such key; known keys are {', '.join(known)}")
-        values[key] = _coerce(hints[key], value, f"{path}.{key}")
-    missing = [n for n, f in known.items() if n not in values and f.default is MISSING and f.default_factory is MISSING]
-    if missing:
-        raise SettingsError(path, dict(raw), f"needs {', '.join(missing)}")
-    return cls(**values)
-
-
-def _coerce(hint: Any, value: Any, path: str) -> Any:
-    options = get_args(hint)
-    if type(None) in options:
-        if value is None:
-            return None
-        hint = next(o for o in options if o is not type(None))
-    if is_dataclass(hint):
-        return build_block(hint, value or {}, path)  # type: ignore[arg-type]
-    if get_origin(hint) is tuple:
-        items = [value] if isinstance(value, str) else value
-        if not isinstance(items, Sequence) or not all(isinstance(item, str) for item in items):
-            raise SettingsError(path, value, "must be a string or a list of strings")
-        return tuple(items)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise SettingsError(path, value, f"must be of type {hint.__name__}")
-    return value

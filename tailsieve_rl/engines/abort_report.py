@@ -21,4 +21,5 @@ class AbortReport(TypedDict):
 
 
 def nothing_aborted() -> AbortReport:
+    """A report to be filled."""
     return AbortReport(aborted=[], finished=[], unknown=[], remaining=[], seconds=0.0, tokens={})

@@ -15,6 +15,7 @@ BACKEND = "cpu:gloo"
 
 
 def gloo_backend() -> None:
+    """Have verl start its process group with one gloo backend for the CPU."""
     from verl.utils import distributed
 
     original = distributed.initialize_global_process_group_ray

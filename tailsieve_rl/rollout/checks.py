@@ -6,11 +6,14 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from tailsieve_rl.config.settings import BLOCK, Settings, SettingsError, read_settings
+from tailsieve_rl.config.blocks import SettingsError
+from tailsieve_rl.config.settings import BLOCK, Settings, read_settings
 from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
 from tailsieve_rl.rollout.forced_lengths import replayed_workload
 from tailsieve_rl.rollout.policy_of import decode_model_of, starting_allocation
+from tailsieve_rl.rollout.speculation_checks import check_speculation
+from tailsieve_rl.rollout.teachers import check_teachers
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.routing.room import needed_room
@@ -18,8 +21,13 @@ from tailsieve_rl.versions import untested
 
 logger = logging.getLogger(__name__)
 
-MODES = ("tailsieve", "tailsieve_rollout")
+EVALUATION = "tailsieve_evaluation"
+MODES = ("tailsieve", "tailsieve_rollout", EVALUATION)
 ROLLOUTS = ("vllm", EMULATED)
+OTHER_ENGINES = (
+    f"must be vllm (or {EMULATED}): the cutoff aborts single requests, by id, and sees that they are gone; verl's "
+    "servers of other engines can only stop all of theirs at once, and then hold back what comes after"
+)
 ROLLOUT_N = "__rollout_n__"
 CONTROL_CALLS = 64
 """Calls of a server that are kept free for aborts, statistics and weight updates."""
@@ -46,6 +54,14 @@ def setup_of(config: DictConfig) -> Setup:
     )
 
 
+def decoded_by(config: DictConfig) -> str:
+    """What step times are of: the model, or the decode profile of emulated engines."""
+    rollout = config.actor_rollout_ref.rollout
+    if rollout.name == EMULATED:
+        return emulated_settings(rollout.engine_kwargs).profile
+    return str(config.actor_rollout_ref.model.path)
+
+
 def check_config(config: DictConfig) -> Settings:
     """Refuse what cannot work and warn, once, of what was not tried.
 
@@ -55,13 +71,17 @@ def check_config(config: DictConfig) -> Settings:
     settings = read_settings(settings_block(config))
     _refuse_unsupported(config)
     setup = setup_of(config)
-    if setup.responses < 2:
-        raise SettingsError("actor_rollout_ref.rollout.n", setup.responses, "a group needs at least 2 responses")
+    if setup.responses < 1:
+        raise SettingsError("actor_rollout_ref.rollout.n", setup.responses, "a group has 1 response or more")
     allocation = starting_allocation(settings, setup)
     _check_room(config, settings, setup, allocation)
     _check_seeds_on_cpu(config, settings)
     _check_replay(config, settings, setup)
+    check_speculation(config, settings, decode_model_of(settings))
     _check_agent_loop(config)
+    check_teachers(config)
+    if config.trainer.v1.trainer_mode == EVALUATION:
+        _check_evaluation(config, settings)
     _warn_untried(config, settings, setup)
     return settings
 
@@ -99,7 +119,7 @@ def _refuse_unsupported(config: DictConfig) -> None:
             raise SettingsError(key, value, right)
 
     refuse("trainer.use_v1", True, "trainer mode tailsieve needs verl's V1 trainer")
-    refuse("actor_rollout_ref.rollout.name", ROLLOUTS, f"must be one of {', '.join(ROLLOUTS)} in mode tailsieve")
+    refuse("actor_rollout_ref.rollout.name", ROLLOUTS, OTHER_ENGINES)
     refuse("actor_rollout_ref.hybrid_engine", True, "mode tailsieve shares devices between trainer and rollout")
     refuse("actor_rollout_ref.rollout.disaggregation.enabled", False, "prefill/decode disaggregation is not supported")
     refuse(
@@ -196,6 +216,16 @@ def _check_agent_loop(config: DictConfig) -> None:
             agent.default_agent_loop,
             f"no such agent loop; known are {', '.join(sorted(known))} (more by agent_loop_config_path)",
         )
+
+
+def _check_evaluation(config: DictConfig, settings: Settings) -> None:
+    """What is evaluated must be the model's own responses to every prompt."""
+    if settings.warmup == "reserve":
+        raise SettingsError(f"{BLOCK}.warmup", settings.warmup, "its prompts would not be answered: use overlaunch")
+    rollout = config.actor_rollout_ref.rollout.name
+    if settings.replays or rollout == EMULATED:
+        right = "responses of forced lengths cannot be evaluated: use real engines, and no replay_lengths"
+        raise SettingsError("actor_rollout_ref.rollout.name", rollout, right)
 
 
 def _warn_untried(config: DictConfig, settings: Settings, setup: Setup) -> None:

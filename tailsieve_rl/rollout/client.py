@@ -6,11 +6,14 @@ import ray
 from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.replica import TokenOutput
 
-from tailsieve_rl.rollout.context import ENGINE_ID, RESPONSE, ResponseContext
+from tailsieve_rl.rollout.batched_calls import BatchedCalls
+from tailsieve_rl.rollout.context import CALL, RESPONSE, ResponseContext
 from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
 
 # What our server adds to a finished call: times of its own clock, seconds.
 ARRIVAL, FIRST_TOKEN = "tailsieve_arrival_s", "tailsieve_first_token_s"
+DRAFTS = (("spec_num_draft_tokens", 0), ("tailsieve_accepted", ()))
+"""What it adds with speculation (and what it is without): drafts, and verifications by accepted ones."""
 EMULATED_END = "tailsieve_emulated_end_s"
 """What an emulated server adds: when the call ended, in its seconds since the step's start."""
 
@@ -24,6 +27,7 @@ class TailSieveClient(LLMServerClient):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._handles: dict[str, ray.actor.ActorHandle] = {}
+        self._calls = BatchedCalls(self._load_balancer)
 
     async def generate(self, request_id: str, **kwargs: Any) -> TokenOutput:
         """Generate one turn on the replica of the response that this task runs for.
@@ -39,14 +43,14 @@ class TailSieveClient(LLMServerClient):
                 "call server_manager.generate from the task that runs it or from tasks that it creates"
             )
         engine_id = response.next_engine_id()
-        token = ENGINE_ID.set(engine_id)
-        tokens = 0
+        token = CALL.set((engine_id, len(kwargs["prompt_ids"])))
+        ended: tuple[Any, ...] = (0,)
         try:
             output = await super().generate(request_id, **kwargs)
-            tokens = len(output.token_ids)
+            ended = (len(output.token_ids), *(output.extra_fields.get(key, default) for key, default in DRAFTS))
         finally:
-            ENGINE_ID.reset(token)
-            self._load_balancer.release.remote(engine_id, tokens)
+            CALL.reset(token)
+            self._calls.release(engine_id, *ended)
         if output.stop_reason in ("aborted", "abort"):
             raise GroupClosed
         seen = output.extra_fields
@@ -58,15 +62,17 @@ class TailSieveClient(LLMServerClient):
 
     async def _acquire_server(self, request_id: str, **extra: Any) -> tuple[str, ray.actor.ActorHandle]:
         response = RESPONSE.get()
-        engine_id = ENGINE_ID.get()
+        call = CALL.get()
+        assert call is not None  # only generate() acquires
+        engine_id, prompt_tokens = call
         if isinstance(response, ResponseContext):
-            replica = await self._load_balancer.acquire.remote(
+            replica = await self._calls.acquire(
                 engine_id,
                 response.uid,
                 response.session,
                 response.attempt,
                 response.retry,
-                len(extra["prompt_ids"]),
+                prompt_tokens,
             )
         else:
             replica = await self._load_balancer.acquire_validation.remote(engine_id)
@@ -80,4 +86,5 @@ class TailSieveClient(LLMServerClient):
         """Nothing: generate() releases, since the coordinator must hear how many tokens came back."""
 
     def _vllm_request_id(self, request_id: str) -> str:
-        return ENGINE_ID.get() or super()._vllm_request_id(request_id)
+        call = CALL.get()
+        return call[0] if call is not None else super()._vllm_request_id(request_id)

@@ -1,5 +1,6 @@
 """Which response a generate call belongs to. Tasks inherit a context variable, so agent loops need not know of it."""
 
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
@@ -27,7 +28,7 @@ class ResponseContext:
     length: int | None = None
     first_token_s: float | None = None
     emulated_end_s: float | None = None
-    turns: "count[int]" = field(default_factory=count)
+    turns: Iterator[int] = field(default_factory=count)
 
     def next_engine_id(self) -> str:
         """A request id that no other generate call of the run has, and that says what it is."""
@@ -39,17 +40,21 @@ class ValidationContext:
     """A validation response: every replica, least loaded."""
 
     name: str
-    turns: "count[int]" = field(default_factory=count)
+    turns: Iterator[int] = field(default_factory=count)
 
     def next_engine_id(self) -> str:
         return f"val-{self.name}.{next(self.turns)}"
 
 
 RESPONSE: ContextVar[ResponseContext | ValidationContext | None] = ContextVar("tailsieve_response", default=None)
-ENGINE_ID: ContextVar[str | None] = ContextVar("tailsieve_engine_id", default=None)
+CALL: ContextVar[tuple[str, int] | None] = ContextVar("tailsieve_call", default=None)
+"""The generate call that this task makes: its engine request id, and the tokens of its prompt."""
 
 ATTEMPT = "__tailsieve_attempt__"
 """Column of a dispatched prompt that holds its attempt number."""
 
 LENGTHS = "__tailsieve_lengths__"
 """Column of a dispatched prompt that holds the lengths that its responses are forced to have, where a run does that."""
+
+SESSIONS = "__tailsieve_sessions__"
+"""Of a dispatched batch: n, the responses of each of its prompts."""

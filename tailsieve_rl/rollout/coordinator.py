@@ -19,14 +19,15 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.running import StepRun
 from tailsieve_rl.rollout.step_clock import StepClock
+from tailsieve_rl.routing.draft import Depth
 from tailsieve_rl.routing.outcome import StepOutcome
-from tailsieve_rl.routing.plan import StepPlan
+from tailsieve_rl.routing.plan import Pool, StepPlan
 from tailsieve_rl.routing.policies import Lengths, Placement, RoutingPolicy
 from tailsieve_rl.routing.step import Verdict
 
@@ -52,6 +53,8 @@ class Coordinator:
         self._placement: Placement | None = None
         self._retries, self._watchdog_s = 0, 0.0
         self._emulated: float | None = None
+        self._drafts = False
+        self._depths: dict[str, Depth] = {}
         self._run: StepRun | None = None
         self._done = asyncio.Event()
         self._failure: StepFailed | None = None
@@ -64,7 +67,12 @@ class Coordinator:
     # ------------------------------------------------------------------ the trainer's side
 
     async def configure(
-        self, policy: RoutingPolicy, retries: int, watchdog_s: float, emulated: float | None = None
+        self,
+        policy: RoutingPolicy,
+        retries: int,
+        watchdog_s: float,
+        emulated: float | None = None,
+        drafts: bool = False,
     ) -> list[str]:
         """Tell the policy and the limits.
 
@@ -73,11 +81,13 @@ class Coordinator:
             retries: of a failed response.
             watchdog_s: seconds without an event after which a step is stuck.
             emulated: the time scale of emulated engines, in whose seconds all times then are; None: real engines.
+            drafts: whether engines draft, at depths that plans give.
 
         Returns:
             The replicas' names, in the order that pools use.
         """
-        self._policy, self._retries, self._watchdog_s, self._emulated = policy, retries, watchdog_s, emulated
+        self._policy, self._retries, self._watchdog_s = policy, retries, watchdog_s
+        self._emulated, self._drafts = emulated, drafts
         return self._alive()
 
     async def alive(self) -> list[str]:
@@ -99,7 +109,8 @@ class Coordinator:
             The weight version that every consumed token must carry.
 
         Raises:
-            StepFailed: if calls of an earlier step are still in flight, or replicas differ in weights.
+            StepFailed: if calls of an earlier step are still in flight, replicas differ in weights, or an engine does
+                not take its draft depth.
         """
         started = time.monotonic() - elapsed_s
         if self._replica_of_call:
@@ -115,7 +126,8 @@ class Coordinator:
         if self._emulated is not None:
             clock = StepClock(None, self._emulated)
             await self._ask_all("hold")
-        self._run = StepRun(plan, dict(prompt_index), version, clock)
+        set_depth_s = await self._set_depths(plan) if self._drafts else 0.0
+        self._run = StepRun(plan, dict(prompt_index), version, clock, set_depth_s=set_depth_s)
         self._failure, self._aborting, self._starting = None, None, None
         self._done.clear()
         self._touch()
@@ -186,14 +198,23 @@ class Coordinator:
             self._starting = asyncio.create_task(self._start_emulated(run))
         return replica
 
-    async def release(self, call: str, tokens: int) -> None:
-        """A generate call returned, with so many tokens, however it ended."""
+    async def acquire_many(self, calls: Sequence[tuple[Any, ...]]) -> list[str | None]:
+        """`acquire` for calls that came in one message, with its arguments each."""
+        return [await self.acquire(*call) for call in calls]
+
+    async def release_many(self, calls: Sequence[tuple[Any, ...]]) -> None:
+        """`release` for calls that came in one message, with its arguments each."""
+        for call in calls:
+            await self.release(*call)
+
+    async def release(self, call: str, tokens: int, drafted_tokens: int = 0, accepted: tuple[int, ...] = ()) -> None:
+        """A generate call returned, with so many tokens, however it ended; drafts as in ResponseRecord."""
         replica = self._replica_of_call.pop(call, None)
         if replica is None:
             return
         self._load[replica] -= 1
         if self._run is not None:
-            self._run.call_ended(call, tokens)
+            self._run.call_ended(call, tokens, drafted_tokens, accepted)
             self._touch()
             self._finish_if_complete()
 
@@ -302,6 +323,21 @@ class Coordinator:
     async def _ask_all(self, method: str) -> list[Any]:
         handles = [self._servers[name] for name in self._alive()]
         return list(await asyncio.gather(*(getattr(handle, method).remote() for handle in handles)))
+
+    async def _set_depths(self, plan: StepPlan) -> float:
+        """Have every engine draft as deep as its pool should, and see that it does. Returns the seconds it took."""
+        started = time.monotonic()
+        wanted = {
+            name: plan.depth_of(Pool.TAIL if name in plan.tail_replicas else Pool.BULK)
+            for name in (*plan.tail_replicas, *plan.bulk_replicas)
+        }
+        changed = [name for name, depth in wanted.items() if self._depths.get(name) != depth]
+        calls = (self._servers[name].set_draft_depth.remote(wanted[name]) for name in changed)
+        for name, depth in zip(changed, await asyncio.gather(*calls), strict=True):
+            if depth != wanted[name]:
+                raise StepFailed(f"step {plan.step}: replica {name} drafts {depth} tokens, not {wanted[name]} as told")
+            self._depths[name] = depth
+        return time.monotonic() - started
 
     async def _start_emulated(self, run: StepRun) -> None:
         """Let emulated engines begin together once each holds all its calls: sending them took none of their time."""

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tailsieve_rl.config.settings import BLOCK, ReplayWorkloadSettings, Settings, SettingsError
+from tailsieve_rl.config.blocks import SettingsError
+from tailsieve_rl.config.settings import BLOCK, ReplayWorkloadSettings, Settings
 from tailsieve_rl.rollout.prompt_stream import Prompt
 from tailsieve_rl.simulation.workloads import Coarse, named_workload
 

@@ -1,6 +1,8 @@
 """The routing policy and the controller that a configuration names."""
 
-from tailsieve_rl.config.settings import BLOCK, Settings, SettingsError
+from tailsieve_rl.config.blocks import SettingsError
+from tailsieve_rl.config.settings import BLOCK, Settings
+from tailsieve_rl.rollout.speculation import route_depth
 from tailsieve_rl.routing.allocation import Allocation, check_allocation
 from tailsieve_rl.routing.control import Controller, Fixed, Hierarchical, Joint
 from tailsieve_rl.routing.control.tuning import Tuning
@@ -38,7 +40,11 @@ def starting_allocation(settings: Settings, setup: Setup) -> Allocation:
 
 
 def make_policy(settings: Settings, setup: Setup) -> RoutingPolicy:
-    """The routing policy that the settings name."""
+    """The routing policy that the settings name, with their speculation."""
+    return route_depth(_routing(settings, setup), settings.speculation, decode_model_of(settings))
+
+
+def _routing(settings: Settings, setup: Setup) -> RoutingPolicy:
     if settings.policy == "uniform":
         return Uniform()
     if settings.policy == "least_loaded":
@@ -63,13 +69,21 @@ def _oracle(settings: Settings, setup: Setup) -> RoutingPolicy:
 
 def decode_model_of(settings: Settings) -> DecodeModel | None:
     """The profile that is named; None: estimated online."""
-    path = settings.decode_model.path
+    return profile_at(f"{BLOCK}.decode_model.path", settings.decode_model.path)
+
+
+def profile_at(key: str, path: str | None) -> DecodeModel | None:
+    """The decode profile that a setting names; None if it names none.
+
+    Raises:
+        SettingsError: naming the key, if it cannot be read.
+    """
     if path is None:
         return None
     try:
         return load_profile(path)
     except ProfileError as error:
-        raise SettingsError(f"{BLOCK}.decode_model.path", path, str(error)) from None
+        raise SettingsError(key, path, str(error)) from None
 
 
 def _controller(settings: Settings, allocation: Allocation) -> Controller:

@@ -1,8 +1,10 @@
 """The running step with its clock: the pure state machine of routing.step plus what each dispatch did and when."""
 
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from tailsieve_rl.rollout.step_clock import StepClock
+from tailsieve_rl.routing.draft import sized
 from tailsieve_rl.routing.outcome import GroupOutcome, ResponseRecord, ResponseStatus, StepOutcome
 from tailsieve_rl.routing.plan import GroupTask, Pool, StepPlan
 from tailsieve_rl.routing.step import StepState, Verdict, begin, response_finished
@@ -24,6 +26,8 @@ class _Dispatch:
     end_s: float = 0.0
     tokens: int = 0
     status: ResponseStatus | None = None
+    drafted_tokens: int = 0
+    accepted: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -39,6 +43,7 @@ class StepRun:
         retries: tries of responses that failed.
         refused: arrivals of older attempts that were turned away.
         pool_fallbacks: responses placed outside their pool, because it had no live replica.
+        set_depth_s: seconds that setting the engines' draft depths took; part of the generation time.
         abort_s: seconds from the cutoff until every abort was verified.
         aborts_verified: no aborted request is left in an engine.
         failed: the step cannot be completed; nothing is accepted any more.
@@ -54,6 +59,7 @@ class StepRun:
     retries: int = 0
     refused: int = 0
     pool_fallbacks: int = 0
+    set_depth_s: float = 0.0
     abort_s: float = 0.0
     aborts_verified: bool = False
     failed: bool = False
@@ -98,9 +104,12 @@ class StepRun:
             self._dispatches.append(dispatch)
         self._calls[call] = dispatch
 
-    def call_ended(self, call: str, tokens: int) -> None:
+    def call_ended(self, call: str, tokens: int, drafted_tokens: int = 0, accepted: tuple[int, ...] = ()) -> None:
         """A generate call returned. The length of a finished response is told by response_finished."""
         dispatch = self._calls.pop(call, None)
+        if dispatch is not None and drafted_tokens:
+            dispatch.drafted_tokens += drafted_tokens
+            dispatch.accepted = tuple(map(sum, zip_longest(dispatch.accepted, accepted, fillvalue=0)))
         if dispatch is not None and dispatch.status is None:
             dispatch.tokens += tokens
             dispatch.end_s = self.now()
@@ -181,6 +190,7 @@ class StepRun:
         gen_s = max((g.finished_s or 0.0 for g in self.state.groups.values()), default=0.0)
         return {
             "abort_s": self.abort_s,
+            "set_depth_s": self.set_depth_s,
             "reward_wait_s": max(0.0, self._published_s - gen_s),
             "pool_fallbacks": float(self.pool_fallbacks),
             "emulation_lag_s": self.emulation_lag_s,
@@ -205,6 +215,7 @@ class StepRun:
         status = d.status
         if status is None or (status is ResponseStatus.CONSUMED and self.state.groups[d.uid].finished_s is None):
             status = ResponseStatus.ABORTED
+        depth = self.plan.depth_of(d.pool)
         return ResponseRecord(
             uid=d.uid,
             prompt_index=self.prompt_index[d.uid],
@@ -218,4 +229,7 @@ class StepRun:
             dispatch_s=d.dispatch_s,
             first_token_s=d.first_token_s,
             end_s=d.end_s or self.now(),
+            draft_depth=depth,
+            drafted_tokens=d.drafted_tokens,
+            accepted=sized(d.accepted, depth),
         )

@@ -19,12 +19,12 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from tailsieve_rl.config.settings import Settings, read_settings
-from tailsieve_rl.rollout.checks import settings_block, setup_of
+from tailsieve_rl.rollout.checks import decoded_by, settings_block, setup_of
 from tailsieve_rl.rollout.forced_lengths import column_lengths
 from tailsieve_rl.rollout.sampling import request_params
 from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus
 from tailsieve_rl.routing.plan import Pool
-from tailsieve_rl.telemetry.run_files import RunFiles, response_lengths
+from tailsieve_rl.telemetry.run_files import RunFiles, response_lengths, truncated_fraction
 
 _VerlWorker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
 
@@ -54,7 +54,9 @@ class Recorder:
             backend=config.actor_rollout_ref.rollout.name,
             groups=setup.groups,
             responses=setup.responses,
+            model=decoded_by(config),
         )
+        self._longest = config.data.max_response_length
         self._step, self._last_step = 0, config.trainer.total_training_steps
         self._started = 0.0
         self._finished: list[_Finished] = []
@@ -101,6 +103,7 @@ class Recorder:
 
     def _write(self) -> None:
         records = [f.record for f in self._finished]
+        lengths = [r.response_tokens for r in records]
         gen_time_s = max(r.end_s for r in records)
         version = self._step - 1
         self._files.add_step(
@@ -116,10 +119,12 @@ class Recorder:
                 "consumed_groups": len({r.uid for r in records}),
                 "candidates": 0,
                 "aborted_tokens": 0,
+                "wasted_fraction": 0.0,
                 "retries": 0,
                 "reward_mean": sum(self._rewards) / len(self._rewards),
                 "off_policy_trajectories": sum(f.versions != (version, version) for f in self._finished),
-                **response_lengths([r.response_tokens for r in records]),
+                "truncated_fraction": truncated_fraction(lengths, self._longest),
+                **response_lengths(lengths),
             },
             last=self._step == self._last_step,
         )

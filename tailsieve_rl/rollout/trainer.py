@@ -17,7 +17,6 @@ from omegaconf import DictConfig, open_dict
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.utils import create_rl_sampler
 from verl.trainer.ppo.v1.trainer_base import register_trainer
-from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
 
@@ -25,19 +24,21 @@ from tailsieve_rl.algorithms.overlength import validate_overlength
 from tailsieve_rl.algorithms.settings import normalise_algorithm
 from tailsieve_rl.engines.emulated.replica import launch_replicas
 from tailsieve_rl.engines.emulated.settings import EMULATED, emulated_settings
-from tailsieve_rl.rollout.checks import check_config, check_data, setup_of
+from tailsieve_rl.rollout.checks import check_config, check_data, decoded_by, setup_of
 from tailsieve_rl.rollout.client import TailSieveClient
-from tailsieve_rl.rollout.context import ATTEMPT, LENGTHS
+from tailsieve_rl.rollout.context import ATTEMPT, LENGTHS, SESSIONS
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.rollout.forced_lengths import ForcedLengths
-from tailsieve_rl.rollout.policy_of import make_policy
+from tailsieve_rl.rollout.policy_of import make_policy, starting_allocation
 from tailsieve_rl.rollout.prompt_stream import Prompt, PromptStream
 from tailsieve_rl.rollout.sampler import TailSieveSampler
+from tailsieve_rl.rollout.speculation import start_with_drafts
 from tailsieve_rl.rollout.state import RunState, continues, load_state, save_state
+from tailsieve_rl.rollout.verl_0_9_0 import PreparedSteps, put_coordinator, reads_router_file
 from tailsieve_rl.routing.ledger import Ledger
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.plan import StepPlan, fresh_groups, plan_step
-from tailsieve_rl.telemetry.run_files import RunFiles, outcome_line
+from tailsieve_rl.telemetry.run_files import RunFiles, outcome_line, truncated_fraction
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ MANAGER = "tailsieve_rl.rollout.manager.TailSieveAgentLoopManager"
 
 
 @register_trainer("tailsieve")
-class PPOTrainerTailSieve(PPOTrainerSync):
+class PPOTrainerTailSieve(PreparedSteps):
     """verl's PPOTrainerSync with cross-round tail routing (paper 3.1): trainer.v1.trainer_mode=tailsieve."""
 
     def __init__(self, config: DictConfig):
@@ -56,8 +57,10 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         normalise_algorithm(config)
         validate_overlength(config)
         with open_dict(config):
-            config.actor_rollout_ref.rollout.router_config_path = ROUTER_FILE
+            if reads_router_file(config):
+                config.actor_rollout_ref.rollout.router_config_path = ROUTER_FILE
             config.actor_rollout_ref.rollout.agent.agent_loop_manager_class = MANAGER
+            start_with_drafts(config, self.settings.speculation, starting_allocation(self.settings, self.setup).m)
         super().__init__(config)
         # Between steps the queue holds nothing of ours, so verl's queue checkpoint and its re-issue of unfinished
         # prompts, which it does in every mode but "sync", have nothing to save: our own state says what is left over.
@@ -67,6 +70,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         self._controller_s = 0.0
         self._report: Mapping[str, float] = {}
         self._warmup_s = 0.0
+        self._stale_pools = 0.0
         self._saved_step: int | None = None
         self._dead: set[str] = set()
 
@@ -114,6 +118,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
 
     def _setup(self) -> None:
         super()._setup()
+        put_coordinator(self.config, self.llm_server_manager)
         self._add_emulated_replicas()
         self._bind_coordinator()
         self.files = self._run_files(self.settings.output_dir or self.config.trainer.default_local_dir)
@@ -133,9 +138,9 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         self.coordinator = self.llm_server_manager.global_load_balancer
         rollout = self.config.actor_rollout_ref.rollout
         emulated = emulated_settings(rollout.engine_kwargs).time_scale if rollout.name == EMULATED else None
-        self.replicas = ray.get(
-            self.coordinator.configure.remote(self.policy, self.settings.retries, self.settings.watchdog_s, emulated)
-        )
+        limits = (self.settings.retries, self.settings.watchdog_s)
+        drafts = self.settings.speculation.enabled
+        self.replicas = ray.get(self.coordinator.configure.remote(self.policy, *limits, emulated, drafts))
         self.replay_buffer.bind(self.coordinator)
 
     def _run_files(self, out: str) -> RunFiles:
@@ -145,6 +150,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
             backend=self.config.actor_rollout_ref.rollout.name,
             groups=self.setup.groups,
             responses=self.setup.responses,
+            model=decoded_by(self.config),
             resumed_after=self.global_steps,
         )
 
@@ -163,11 +169,9 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         tail = self.state.tail
         decision = self.policy.decide(self.state.policy_state, len(tail))
         self._report = self.policy.report(self.state.policy_state)
-        q_next = 0 if self._is_last_step() else decision.q_next
-        if self.state.ledger.drawn == 0 and self.settings.warmup == "none":
-            q_next = 0
+        groups, q_next = self._size(decision.q_next)
         self._controller_s = time.perf_counter() - started
-        fresh = self.train_dataloader.draw(fresh_groups(self.setup.groups, len(tail), q_next))
+        fresh = self.train_dataloader.draw(fresh_groups(groups, len(tail), q_next))
         plan = plan_step(
             step=self.global_steps,
             responses=self.setup.responses,
@@ -176,6 +180,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
             q_next=q_next,
             m=decision.m,
             replicas=self.replicas,
+            depths=decision.depths,
         )
         self._dispatch(plan, [*tail, *fresh], started)
         return {}
@@ -187,6 +192,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         started = time.perf_counter()
         policy_state = self.policy.observe(self.state.policy_state, outcome)
         self._controller_s += time.perf_counter() - started
+        self._warn_of_stale_drafts(policy_state)
         self._book(outcome, policy_state)
 
     def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> KVBatchMeta:
@@ -218,6 +224,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
     ) -> None:
         super()._compute_metrics(batch, metrics, timing_raw, global_steps, epoch)
         metrics.update({f"tailsieve/{name}": value for name, value in self._reported().items()})
+        metrics["tailsieve/truncated_fraction"] = self._truncated()
         metrics["tailsieve/tail_age_max"] = self.state.ledger.tail_age_max
         metrics["tailsieve/controller_ms"] = 1e3 * self._controller_s
         if self._warmup_s:
@@ -231,6 +238,21 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         if report.get("predicted_s"):
             report["prediction_error"] = self.replay_buffer.outcome.gen_time_s / report["predicted_s"] - 1.0
         return report
+
+    def _truncated(self) -> float:
+        """verl's response_length/clip_ratio counts, in its V1 trainer, responses as long as the batch's longest."""
+        return truncated_fraction(self.replay_buffer.outcome.lengths, self.config.data.max_response_length)
+
+    def _warn_of_stale_drafts(self, policy_state: Any) -> None:
+        stale = self.policy.report(policy_state).get("stale_pools", 0.0)
+        if stale > self._stale_pools:
+            logger.warning(
+                "step %d: fewer than %g of the first drafts were accepted in a pool: the drafter does not know this "
+                "policy, and the pool drafts no more in this run; tailsieve/stale_pools counts them",
+                self.global_steps,
+                self.settings.speculation.min_acceptance,
+            )
+        self._stale_pools = stale
 
     def _leave_out_dead_replicas(self) -> None:
         """verl would put them to sleep like the others."""
@@ -252,6 +274,7 @@ class PPOTrainerTailSieve(PPOTrainerSync):
             {
                 **outcome_line(outcome),
                 **self._reported(),
+                "truncated_fraction": self._truncated(),
                 "reward_mean": float(sum(row.sum() for row in scores.unbind()) / len(rows)),
                 "off_policy_trajectories": stale,
             },
@@ -291,7 +314,8 @@ class PPOTrainerTailSieve(PPOTrainerSync):
             lengths = self._forced_lengths.of(ordered, [group.attempt for group in plan.groups], plan.step)
             batch_dict[LENGTHS] = torch.tensor(list(lengths.values()))
         batch = tu.get_tensordict(batch_dict)
-        tu.assign_non_tensor_data(batch, "global_steps", plan.step)
+        tu.assign_non_tensor_data(batch, "global_steps", self._policy_update(plan))
+        tu.assign_non_tensor_data(batch, SESSIONS, plan.responses)
         index = {prompt.uid: prompt.index for prompt in ordered}
         elapsed_s = time.perf_counter() - started
         ray.get(self.coordinator.begin_step.remote(plan, index, elapsed_s, lengths))
@@ -303,6 +327,15 @@ class PPOTrainerTailSieve(PPOTrainerSync):
         ledger.check()
         tail = tuple(self._prompts[group.uid] for group in ledger.tail)
         self.state = RunState(ledger, tail, self.policy.name, policy_state)
+
+    def _size(self, q_next: int) -> tuple[int, int]:
+        """Groups that the coming step consumes, and leaves over where the policy wants to leave over q_next."""
+        starts_without = self.state.ledger.drawn == 0 and self.settings.warmup == "none"
+        return self.setup.groups, 0 if self._is_last_step() or starts_without else q_next
+
+    def _policy_update(self, plan: StepPlan) -> int:
+        """The update that a step's requests are for: with the prompt it decides their seeds."""
+        return plan.step
 
     def _is_last_step(self) -> bool:
         by_epochs = self.steps_per_epoch * self.config.trainer.total_epochs

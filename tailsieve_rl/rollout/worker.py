@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 
 from tailsieve_rl.config.settings import read_settings
 from tailsieve_rl.rollout.checks import settings_block
-from tailsieve_rl.rollout.context import ATTEMPT, LENGTHS, RESPONSE, ResponseContext, ValidationContext
+from tailsieve_rl.rollout.context import ATTEMPT, LENGTHS, RESPONSE, SESSIONS, ResponseContext, ValidationContext
 from tailsieve_rl.rollout.errors import GroupClosed, UnroutableRequest
 from tailsieve_rl.rollout.sampling import request_params
 from tailsieve_rl.routing.step import Verdict
@@ -22,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 
 _VerlWorker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
+
+TEACHER_LOGPROBS = "teacher_logprobs"
+"""Where verl keeps what the teacher said of a response, until it is published."""
 
 
 @dataclass(slots=True)
@@ -70,7 +74,7 @@ class TailSieveAgentLoopWorker(_VerlWorker):
             prompt["uid"], int(prompt.pop(ATTEMPT)), None if lengths is None else [int(tokens) for tokens in lengths]
         )
         self._groups[group.uid, group.attempt] = group
-        n = self.config.actor_rollout_ref.rollout.n
+        n = int(prompt.pop(SESSIONS))
         try:
             tasks = [
                 asyncio.create_task(self._run_response(group, i, sampling_params, trajectory, trace, prompt))
@@ -172,14 +176,31 @@ class TailSieveAgentLoopWorker(_VerlWorker):
             raise _PublishError(f"response {response.session} of group {response.uid}: {error!r}") from error
 
     async def _score(self, outputs: list[AgentLoopOutput], kwargs: dict[str, Any]) -> None:
-        """verl's reward, tried again by itself when it fails; verl's own call then finds it done."""
+        """verl's reward and, in distillation, its teacher's log-probabilities, at once and each tried again by itself.
+
+        verl's own calls, when the group is published, then find both done.
+        """
+        last = outputs[-1]
+        await self._tried_again("a reward", lambda: self._compute_score(outputs, kwargs=kwargs))
+        await self._tried_again(
+            "a teacher",
+            lambda: self._compute_teacher_logprobs(last, last.prompt_ids, last.response_ids, False, kwargs),
+        )
+
+    async def _tried_again(self, what: str, attempt: Callable[[], Awaitable[None]]) -> None:
         for retry in range(self._settings.retries + 1):
             try:
-                return await self._compute_score(outputs, kwargs=kwargs)
+                return await attempt()
             except Exception as error:
                 if retry == self._settings.retries:
                     raise
-                logger.warning("a reward failed and is computed again: %r", error)
+                logger.warning("%s failed and is asked again: %r", what, error)
+
+    async def _compute_teacher_logprobs(
+        self, output: AgentLoopOutput, prompt_ids: list[int], response_ids: list[int], *args: Any, **kwargs: Any
+    ) -> None:
+        if TEACHER_LOGPROBS not in output.extra_fields:
+            await super()._compute_teacher_logprobs(output, prompt_ids, response_ids, *args, **kwargs)
 
 
 def _weight_versions(outputs: list[AgentLoopOutput]) -> tuple[int | None, int | None]:

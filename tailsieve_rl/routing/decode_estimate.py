@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailsieve_rl.routing.decode_model import DecodeModel, isotonic, model_of_curve
+from tailsieve_rl.routing.draft import Depth
 from tailsieve_rl.routing.outcome import ResponseRecord
 
 Floats = NDArray[np.float64]
@@ -36,12 +37,16 @@ class Decoding:
         start_s: when it began to decode.
         end_s: when it ended, by itself or aborted.
         tokens: tokens that it got in between; None if that is not known: it then only counts as running.
+        depth: draft tokens that its replica ran at.
+        accepted: its verifications by accepted drafts (see ResponseRecord); empty where not known.
     """
 
     replica: str
     start_s: float
     end_s: float
-    tokens: int | None
+    tokens: float | None
+    depth: Depth = 0
+    accepted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +57,13 @@ class Estimate:
         model: the fit; it has points where the run had batch sizes.
         residual: relative error of the tokens that it predicts for a request, root mean square by tokens.
         tokens: tokens that it was fitted to.
+        evidence: (points of the model) how well each is known, as a weight.
     """
 
     model: DecodeModel
     residual: float
     tokens: int
+    evidence: tuple[float, ...]
 
 
 def decodings(records: Iterable[ResponseRecord]) -> tuple[Decoding, ...]:
@@ -68,9 +75,9 @@ def decodings(records: Iterable[ResponseRecord]) -> tuple[Decoding, ...]:
     Not for responses of several turns: between turns they wait for a tool, and this would count that as decoding.
     """
     return tuple(
-        Decoding(r.replica, r.dispatch_s, r.end_s, None)
+        Decoding(r.replica, r.dispatch_s, r.end_s, None, r.draft_depth)
         if r.first_token_s is None
-        else Decoding(r.replica, r.first_token_s, r.end_s, max(r.response_tokens - 1, 0))
+        else Decoding(r.replica, r.first_token_s, r.end_s, max(r.response_tokens - 1, 0), r.draft_depth, r.accepted)
         for r in records
     )
 
@@ -96,11 +103,14 @@ def estimate(steps: Iterable[Sequence[Decoding]], draft_depth: int = 0) -> Estim
     exposures = [t.exposure(knots) for t in timelines]
     seen = np.sum([x.sum(axis=0) for x in exposures], axis=0) > 0
     knots, exposures = knots[seen], [x[:, seen] for x in exposures]
-    speed = _fit(exposures, timelines)
+    speed, evidence = _fit(exposures, timelines)
     tokens = np.concatenate([t.tokens for t in timelines])
     error = np.concatenate([x @ speed for x in exposures]) - tokens
     residual = float(np.sqrt((error**2 / np.maximum(tokens, 1.0)).sum() / tokens.sum()))
-    return Estimate(model_of_curve(knots, 1.0 / speed, draft_depth), residual, int(tokens.sum()))
+    model = model_of_curve(knots, 1.0 / speed, draft_depth)
+    if len(model.points) > len(evidence):  # tau(1) was taken to be that of the first knot
+        evidence = np.insert(evidence, 0, 0.0)
+    return Estimate(model, residual, int(tokens.sum()), tuple(evidence.tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +143,8 @@ class _Timeline:
         return np.maximum(shared, 0.0)
 
 
-def _fit(exposures: Sequence[Floats], timelines: Sequence[_Timeline]) -> Floats:
-    """Non-increasing speed at each knot, tokens per second."""
+def _fit(exposures: Sequence[Floats], timelines: Sequence[_Timeline]) -> tuple[Floats, Floats]:
+    """Non-increasing speed at each knot, tokens per second, and how much is known of it."""
     size = exposures[0].shape[1]
     normal, right = np.zeros((size, size)), np.zeros(size)
     for exposure, line in zip(exposures, timelines, strict=True):
@@ -146,7 +156,7 @@ def _fit(exposures: Sequence[Floats], timelines: Sequence[_Timeline]) -> Floats:
     evidence = np.diag(normal)
     ridge = 1e-9 * evidence.mean()
     speed = -isotonic(-np.linalg.solve(normal + ridge * np.eye(size), right), evidence + ridge)
-    return np.maximum(speed, speed[0] * 1e-3)
+    return np.maximum(speed, speed[0] * 1e-3), evidence
 
 
 def _timeline(requests: Sequence[Decoding]) -> _Timeline:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tailsieve_rl.routing.draft import Acceptance, Depth, depth_at
+
 Floats = NDArray[np.float64]
 
 MEASURED, MODELLED = "measured", "modelled"
@@ -80,6 +82,12 @@ class DecodeModel:
         """Draft depths that there are points for."""
         return tuple(sorted({point.draft_depth for point in self.points}))
 
+    @property
+    def acceptance(self) -> Acceptance | None:
+        """How many drafts were accepted, by the note `acceptance`: shares of verifications with 1, 2, ... or more."""
+        shares = self.notes.get("acceptance")
+        return Acceptance(tuple(map(float, shares))) if shares else None
+
     def tau(self, b: ArrayLike, draft_depth: int = 0) -> Floats:
         """Seconds per token of each of b running requests; 0 for b = 0.
 
@@ -96,9 +104,23 @@ class DecodeModel:
         beyond = rise / max(last - half, 1.0) * np.maximum(at - last, 0.0)
         return np.where(at > 0, np.interp(at, knots, values) + beyond, 0.0)
 
-    def table(self, max_b: int, draft_depth: int = 0) -> Floats:
-        """tau(0), tau(1), ..., tau(max_b) in seconds, with tau(0) = 0: what routing.makespan reads."""
-        return self.tau(np.arange(max_b + 1), draft_depth)
+    def table(self, max_b: int, draft_depth: Depth = 0) -> Floats:
+        """tau(0), tau(1), ..., tau(max_b) in seconds, with tau(0) = 0: what routing.makespan reads.
+
+        Raises:
+            ValueError: if a depth, or one of a schedule, has no points.
+        """
+        b = np.arange(max_b + 1)
+        if isinstance(draft_depth, int):
+            return self.tau(b, draft_depth)
+        depths = np.array([depth_at(draft_depth, int(at)) for at in b])
+        curves = {depth: self.tau(b, depth) for depth in map(int, np.unique(depths))}
+        return np.array([curves[int(depth)][at] for at, depth in zip(b, depths, strict=True)])
+
+    def fastest_depths(self, max_b: int) -> tuple[int, ...]:
+        """The draft depth of least tau at each b from 0 to max_b: the best schedule by batch size."""
+        tables = np.stack([self.table(max_b, depth) for depth in self.depths])
+        return tuple(self.depths[i] for i in tables.argmin(axis=0))
 
 
 def load_profile(path: str | Path) -> DecodeModel:

@@ -6,6 +6,7 @@ Times are seconds since the step's first dispatch.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tailsieve_rl.routing.draft import Depth
 from tailsieve_rl.routing.plan import Pool, StepPlan
 
 
@@ -34,6 +35,9 @@ class ResponseRecord:
         dispatch_s: when a replica was chosen for it.
         first_token_s: when its first token came; None if none did.
         end_s: when it ended.
+        draft_depth: draft tokens that its replica ran at.
+        drafted_tokens: draft tokens that were verified for it.
+        accepted: how many verifications accepted 0, 1, 2, ... drafts; empty without speculation or where not known.
     """
 
     uid: str
@@ -48,6 +52,14 @@ class ResponseRecord:
     dispatch_s: float
     first_token_s: float | None
     end_s: float
+    draft_depth: Depth = 0
+    drafted_tokens: int = 0
+    accepted: tuple[int, ...] = ()
+
+    @property
+    def accepted_tokens(self) -> int:
+        """Drafts that became tokens of the response."""
+        return sum(i * count for i, count in enumerate(self.accepted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +116,11 @@ class StepOutcome:
     def aborted_tokens(self) -> int:
         """Tokens generated and thrown away: by the cutoff or by a retry."""
         return sum(r.response_tokens for r in self.records if r.status is not ResponseStatus.CONSUMED)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Response tokens of every consumed response."""
+        return [length for group in self.consumed for length in group.lengths]
 
     @property
     def consumed_tokens(self) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tailsieve_rl.routing.allocation import Allocation
+from tailsieve_rl.routing.draft import NO_DRAFTS, Depth, DraftDepths
 
 
 class Pool(StrEnum):
@@ -46,6 +47,7 @@ class StepPlan:
         groups: tail groups first, then fresh ones.
         tail_replicas: names of the tail pool's replicas; empty under uniform routing.
         bulk_replicas: names of the bulk pool's replicas; all of them when there is no tail pool.
+        depths: draft tokens of the pools.
     """
 
     step: int
@@ -56,6 +58,7 @@ class StepPlan:
     groups: tuple[GroupTask, ...]
     tail_replicas: tuple[str, ...]
     bulk_replicas: tuple[str, ...]
+    depths: DraftDepths = NO_DRAFTS
 
     @property
     def allocation(self) -> Allocation:
@@ -70,10 +73,28 @@ class StepPlan:
         """Names of the replicas of a pool."""
         return self.tail_replicas if pool is Pool.TAIL else self.bulk_replicas
 
+    def depth_of(self, pool: Pool) -> Depth:
+        """Draft tokens of the replicas of a pool."""
+        if not self.m:
+            return self.depths.uniform
+        return self.depths.tail if pool is Pool.TAIL else self.depths.bulk
+
 
 def fresh_groups(groups: int, q: int, q_next: int) -> int:
     """F = N - q + q_next: fresh prompts that a step draws, so that N are consumed and q_next are left over."""
     return groups - q + q_next
+
+
+def step_size(groups: int, left: int, q_next: int) -> tuple[int, int]:
+    """Groups that a step consumes, and leaves over, where every prompt of a finite set is consumed once.
+
+    Args:
+        groups: N, as long as so many are left.
+        left: prompts of the set that no step has consumed, tail groups included.
+        q_next: groups that the policy wants to leave over.
+    """
+    consumed = min(groups, left)
+    return consumed, min(q_next, left - consumed)
 
 
 def plan_step(
@@ -85,6 +106,7 @@ def plan_step(
     q_next: int,
     m: int,
     replicas: Sequence[str],
+    depths: DraftDepths = NO_DRAFTS,
 ) -> StepPlan:
     """Put the tail groups and the fresh groups of a step into pools.
 
@@ -99,6 +121,7 @@ def plan_step(
         q_next: groups to leave over.
         m: tail replicas wanted; fewer when so many replicas died that the bulk pool would be left without one.
         replicas: names of the replicas that are alive, in a stable order; the first m are the tail pool.
+        depths: draft tokens of the pools.
 
     Raises:
         ValueError: if no replica is alive, m is negative, the cutoff could not be reached, or a group comes twice.
@@ -126,4 +149,5 @@ def plan_step(
         groups=groups,
         tail_replicas=tuple(replicas[:effective_m]),
         bulk_replicas=tuple(replicas[effective_m:]),
+        depths=depths,
     )

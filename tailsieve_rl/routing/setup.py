@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tailsieve_rl.routing.draft import NO_DRAFTS, DraftDepths
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -23,7 +25,14 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is fixed before step t is dispatched: m for step t, and how many groups it leaves over for step t+1."""
+    """What is fixed before step t is dispatched.
+
+    Attributes:
+        m: tail replicas of step t.
+        q_next: groups that it leaves over for step t + 1.
+        depths: draft tokens of its pools.
+    """
 
     m: int
     q_next: int
+    depths: DraftDepths = NO_DRAFTS

@@ -1,13 +1,16 @@
 """One step in virtual time: the simulator knows the lengths and computes the clock; the rules are the real ones."""
 
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tailsieve_rl.routing.draft import Acceptance, verified
 from tailsieve_rl.routing.makespan import response_times, tokens_at
 from tailsieve_rl.routing.outcome import GroupOutcome, ResponseRecord, ResponseStatus, StepOutcome
-from tailsieve_rl.routing.plan import StepPlan
+from tailsieve_rl.routing.plan import Pool, StepPlan
 from tailsieve_rl.routing.policies import RoutingPolicy
 from tailsieve_rl.routing.selection import select
 
@@ -16,7 +19,13 @@ Floats = NDArray[np.float64]
 
 
 def run_step(
-    plan: StepPlan, lengths: Ints, policy: RoutingPolicy, tail_tau: ArrayLike, bulk_tau: ArrayLike, records: bool = True
+    plan: StepPlan,
+    lengths: Ints,
+    policy: RoutingPolicy,
+    tail_tau: ArrayLike,
+    bulk_tau: ArrayLike,
+    records: bool = True,
+    accepted: Mapping[Pool, Acceptance] = MappingProxyType({}),
 ) -> StepOutcome:
     """Execute a planned step: place, decode, cut off, complete.
 
@@ -27,6 +36,7 @@ def run_step(
         tail_tau: (batch sizes,) seconds per token on the tail pool's replicas.
         bulk_tau: (batch sizes,) seconds per token on the other replicas.
         records: whether the outcome has a record of every response; else only of the aborted ones.
+        accepted: drafts that verifications accept, by pool; for the records of a plan that drafts.
     """
     replicas = [*plan.tail_replicas, *plan.bulk_replicas]
     places = _place(plan, lengths, policy, replicas)
@@ -52,7 +62,7 @@ def run_step(
         tail_time_s=tail_s,
         bulk_time_s=bulk_s,
         gen_time_s=max(tail_s, bulk_s),
-        records=_records(plan, lengths, places, replicas, finished, float(cutoff), left, tau, records),
+        records=_records(plan, lengths, places, replicas, finished, float(cutoff), left, tau, records, accepted),
     )
 
 
@@ -81,6 +91,7 @@ def _records(
     left: set[str],
     tau: Floats,
     everything: bool,
+    accepted: Mapping[Pool, Acceptance],
 ) -> tuple[ResponseRecord, ...]:
     """What each response did. A response decodes from the start: its first token counts as there at once."""
     reached = {
@@ -96,6 +107,9 @@ def _records(
             replica, length, end = int(places[i, session]), int(lengths[i, session]), float(finished[i, session])
             if aborted and end > cutoff:
                 length, end = min(length, int(reached[replica])), cutoff
+            drafts: tuple[int, tuple[int, ...]] = (0, ())
+            if group.pool in accepted:
+                drafts = verified(max(length - 1, 0), plan.depth_of(group.pool), accepted[group.pool])
             made.append(
                 ResponseRecord(
                     uid=group.uid,
@@ -110,6 +124,9 @@ def _records(
                     dispatch_s=0.0,
                     first_token_s=0.0,
                     end_s=end,
+                    draft_depth=plan.depth_of(group.pool),
+                    drafted_tokens=drafts[0],
+                    accepted=drafts[1],
                 )
             )
     return tuple(made)

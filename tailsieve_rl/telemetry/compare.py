@@ -1,38 +1,20 @@
 """The table that the quickstart ends with: runs side by side, from their result files."""
 
-import json
-import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from tailsieve_rl.input_error import InputError
-
-
-class RunFilesError(InputError):
-    """A folder that does not hold a finished run."""
-
-
-def read_run(folder: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The summary and the steps of a run.
-
-    Raises:
-        RunFilesError: naming what is missing.
-    """
-    out = Path(folder)
-    for name in ("summary.json", "steps.jsonl"):
-        if not (out / name).is_file():
-            raise RunFilesError(f"{out} holds no {name}: is it the output folder of a run?")
-    steps = [json.loads(line) for line in (out / "steps.jsonl").read_text().splitlines() if line]
-    if not steps:
-        raise RunFilesError(f"{out}/steps.jsonl is empty: the run finished no step")
-    return json.loads((out / "summary.json").read_text()), steps
+from tailsieve_rl.telemetry.runs import read_runs, relative
 
 
 def table(folders: Sequence[str | Path]) -> str:
-    """One column a run: generation time with its spread, reward, response length, q and m."""
-    runs = [read_run(folder) for folder in folders]
+    """One column a run: generation time with its spread, reward, response length, q and m.
+
+    Raises:
+        RunFilesError: if a folder holds no run, or the runs cannot be compared.
+    """
+    runs = [(run.summary, run.steps) for run in read_runs(folders)]
     rows = [("", [summary["mode"] for summary, _ in runs])]
     rows += [(name, [value(summary, steps) for summary, steps in runs]) for name, value in _ROWS]
     first = runs[0][1]
@@ -54,14 +36,14 @@ def _generation_time(summary: dict[str, Any], steps: list[dict[str, Any]]) -> st
 
 
 def _relative(steps: list[dict[str, Any]], baseline: list[dict[str, Any]]) -> str:
-    """Median ratio of generation time to the baseline's at the same step, and its bootstrap interval over steps."""
-    times = {step["step"]: step["gen_time_s"] for step in baseline}
-    ratios = [step["gen_time_s"] / times[step["step"]] for step in steps if step["step"] in times]
-    if steps is baseline or not ratios:
-        return "-"
-    rng = random.Random(0)
-    medians = sorted(median(rng.choices(ratios, k=len(ratios))) for _ in range(2000))
-    return f"{median(ratios):.2f} ({medians[50]:.2f}-{medians[1949]:.2f})"
+    """Generation time relative to the baseline's, with its interval."""
+    ratio = None if steps is baseline else relative(steps, baseline)
+    return "-" if ratio is None else "{:.2f} ({:.2f}-{:.2f})".format(*ratio)
+
+
+def _reward(summary: dict[str, Any], steps: list[dict[str, Any]]) -> str:
+    """Rollouts without training have none."""
+    return f"{summary['reward_first']:.3f} -> {summary['reward_last']:.3f}" if "reward_first" in summary else "-"
 
 
 def _over_steps(key: str) -> Callable[[dict[str, Any], list[dict[str, Any]]], str]:
@@ -76,8 +58,8 @@ _ROWS: tuple[tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], str]], 
     ("runs on", lambda s, _: f"{s['backend']}"),
     ("generation time a step, s: median (quartiles)", _generation_time),
     ("steps / groups consumed", lambda s, _: f"{s['steps']} / {s['consumed_groups']}"),
-    ("off-policy responses", lambda s, _: f"{s['off_policy_trajectories']}"),
-    ("reward, first steps -> last steps", lambda s, _: f"{s['reward_first']:.3f} -> {s['reward_last']:.3f}"),
+    ("off-policy responses", lambda s, _: f"{s.get('off_policy_trajectories', '-')}"),
+    ("reward, first steps -> last steps", _reward),
     (
         "response length P50 / P90 / max, tokens",
         lambda s, _: " / ".join(f"{s[f'response_length_{p}']:.0f}" for p in ("p50", "p90", "max")),
@@ -92,7 +74,7 @@ def compare(folders: Sequence[str]) -> None:
     """Print the table and where the numbers are.
 
     Raises:
-        RunFilesError: if a folder holds no run.
+        RunFilesError: if a folder holds no run, or the runs cannot be compared.
     """
     print(table(folders))
     for folder in folders:

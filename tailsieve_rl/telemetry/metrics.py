@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from tailsieve_rl.routing.outcome import StepOutcome
 from tailsieve_rl.routing.selection import capture_rate
+from tailsieve_rl.telemetry.run_files import response_lengths
+from tailsieve_rl.telemetry.speculation import speculation_figures, verl_speculation
 
 
 def step_metrics(outcome: StepOutcome, extras: Mapping[str, float]) -> dict[str, float]:
@@ -17,7 +19,8 @@ def step_metrics(outcome: StepOutcome, extras: Mapping[str, float]) -> dict[str,
     work = {group.uid: group.work for group in outcome.consumed}
     tail = [group.uid for group in outcome.consumed if group.tail]
     captured = capture_rate(work, tail)
-    metrics = {
+    lengths = response_lengths(outcome.lengths)
+    metrics: dict[str, float] = {
         "tailsieve/q": plan.q,
         "tailsieve/q_next": plan.q_next,
         "tailsieve/m": plan.m,
@@ -31,6 +34,11 @@ def step_metrics(outcome: StepOutcome, extras: Mapping[str, float]) -> dict[str,
         "tailsieve/retries": outcome.retries,
         "tailsieve/refused": outcome.refused,
         "tailsieve/transition": plan.q_next - plan.q,
+        # verl has the mean and the maximum.
+        "tailsieve/response_length_p50": lengths["response_length_p50"],
+        "tailsieve/response_length_p90": lengths["response_length_p90"],
+        **{f"tailsieve/{name}": value for name, value in speculation_figures(outcome).items()},
+        **verl_speculation(outcome),
         **{f"tailsieve/{name}": value for name, value in extras.items()},
     }
     if captured is not None:

@@ -13,6 +13,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus, StepOutcome
+from tailsieve_rl.telemetry.speculation import speculation_figures
 
 REQUESTS = pa.schema(
     [
@@ -29,6 +30,9 @@ REQUESTS = pa.schema(
         ("dispatch_s", pa.float64()),
         ("first_token_s", pa.float64()),
         ("end_s", pa.float64()),
+        ("draft_depth", pa.int32()),  # none where it changed with the batch
+        ("drafted_tokens", pa.int32()),
+        ("accepted", pa.list_(pa.int32())),
     ]
 )
 REWRITTEN_ROWS = 100_000
@@ -49,6 +53,11 @@ def response_lengths(lengths: Sequence[int]) -> dict[str, float]:
     }
 
 
+def truncated_fraction(lengths: Sequence[int], longest: int) -> float:
+    """Share of the responses that reached the longest length allowed, tokens."""
+    return sum(length >= longest for length in lengths) / len(lengths)
+
+
 def outcome_line(outcome: StepOutcome) -> dict[str, Any]:
     """What steps.jsonl says of a step's routing and lengths; times in seconds, lengths in tokens."""
     return {
@@ -58,12 +67,14 @@ def outcome_line(outcome: StepOutcome) -> dict[str, Any]:
         "tail_time_s": outcome.tail_time_s,
         "bulk_time_s": outcome.bulk_time_s,
         "gen_time_s": outcome.gen_time_s,
+        "imbalance": outcome.imbalance,
         "consumed_groups": len(outcome.consumed),
         "candidates": len(outcome.candidates),
         "aborted_tokens": outcome.aborted_tokens,
         "wasted_fraction": outcome.wasted_fraction,
         "retries": outcome.retries,
-        **response_lengths([n for group in outcome.consumed for n in group.lengths]),
+        **speculation_figures(outcome),
+        **response_lengths(outcome.lengths),
     }
 
 
@@ -76,16 +87,27 @@ class RunFiles:
         backend: rollout backend.
         groups: N, groups a step.
         responses: n, responses a group.
+        model: what the engines decode: a model, or a decode profile. Runs of different ones cannot be compared.
         resumed_after: last step of the checkpoint that the run goes on from; 0 for a new run. Later steps that an
             interrupted run had written are dropped.
     """
 
-    def __init__(self, out: str, mode: str, backend: str, groups: int, responses: int, resumed_after: int = 0):
+    def __init__(
+        self,
+        out: str,
+        mode: str,
+        backend: str,
+        groups: int,
+        responses: int,
+        model: str | None = None,
+        resumed_after: int = 0,
+    ):
         self._out = Path(out)
         self._out.mkdir(parents=True, exist_ok=True)
         self._head = {
             "mode": mode,
             "backend": backend,
+            **({} if model is None else {"model": model}),
             "groups_per_step": groups,
             "responses_per_group": responses,
         }
@@ -107,7 +129,8 @@ class RunFiles:
         for record in records:
             columns["step"].append(step)
             for name in REQUESTS.names[1:]:
-                columns[name].append(getattr(record, name))
+                value = getattr(record, name)
+                columns[name].append(None if name == "draft_depth" and not isinstance(value, int) else value)
         self._buffer.append(pa.table(columns, schema=REQUESTS))
         self._steps.append({"step": step, **line})
         with open(self._out / "steps.jsonl", "a") as file:
@@ -121,9 +144,9 @@ class RunFiles:
         """Write everything that was added."""
         self._written = pa.concat_tables([self._written, *self._buffer])
         self._buffer = []
-        _replace(self._out / "requests.parquet", lambda path: pq.write_table(self._written, path))
+        write_whole(self._out / "requests.parquet", lambda path: pq.write_table(self._written, path))
         summary = json.dumps(self._summary(), indent=2) + "\n"
-        _replace(self._out / "summary.json", lambda path: Path(path).write_text(summary))
+        write_whole(self._out / "summary.json", lambda path: Path(path).write_text(summary))
 
     def _summary(self) -> dict[str, Any]:
         steps = self._steps
@@ -155,7 +178,7 @@ class RunFiles:
 
     def _write_steps(self) -> None:
         lines = "".join(json.dumps(step) + "\n" for step in self._steps)
-        _replace(self._out / "steps.jsonl", lambda path: Path(path).write_text(lines))
+        write_whole(self._out / "steps.jsonl", lambda path: Path(path).write_text(lines))
 
 
 def _trained(steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -171,7 +194,7 @@ def _trained(steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _replace(path: Path, write: Any) -> None:
+def write_whole(path: Path, write: Any) -> None:
     """Write a file whole or not at all."""
     partial = f"{path}.partial"
     write(partial)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from second_look import SecondLookAgentLoop
 from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
-from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
 from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
 from verl.experimental.agent_loop.tool_parser import FunctionCall, ToolParser
 
@@ -27,8 +27,8 @@ def _first_time(name: str) -> bool:
     return True
 
 
-class SaboteurAgentLoop(SingleTurnAgentLoop):
-    """Single-turn; one response fails in step 1, and one engine is killed under its requests in step 2."""
+class SaboteurAgentLoop(SecondLookAgentLoop):
+    """The example's; one response fails in step 1, and one engine is killed under its requests in step 2."""
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         step = int(kwargs["global_steps"])

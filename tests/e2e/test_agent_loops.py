@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from e2e.jobs import ROOT, Job, gsm8k, run_job
 
@@ -20,12 +21,13 @@ def _run(assets: Path, out: Path, agent_loop: str, *overrides: str) -> Job:
         "++trainer.v1.tailsieve.controller.name=fixed",
         *overrides,
     )
-    return run_job(command, out, env={"TAILSIEVE_TEST_DIR": str(out), "PYTHONPATH": f"{ROOT}/tests"})
+    return run_job(command, out, env={"TAILSIEVE_TEST_DIR": str(out), "PYTHONPATH": f"{ROOT}/tests:{ROOT}/examples"})
 
 
 @pytest.fixture(scope="module")
 def sabotaged(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    return _run(assets, tmp_path_factory.mktemp("sabotaged"), "saboteur", "trainer.total_training_steps=4")
+    overrides = ("trainer.total_training_steps=4", "data.max_response_length=128")
+    return _run(assets, tmp_path_factory.mktemp("sabotaged"), "saboteur", *overrides)
 
 
 def test_a_failed_response_is_generated_again_and_its_group_is_consumed_whole(sabotaged: Job) -> None:
@@ -33,6 +35,14 @@ def test_a_failed_response_is_generated_again_and_its_group_is_consumed_whole(sa
     assert sabotaged.steps[0]["retries"] == 1
     consumed = Counter(row["uid"] for row in first if row["status"] == "consumed")
     assert len(consumed) == 8 and set(consumed.values()) == {2}
+
+
+def test_the_examples_agent_loop_has_two_turns_with_a_question_between_them(sabotaged: Job, assets: Path) -> None:
+    """Each turn has the length that is forced; what a response has beyond is the question."""
+    forced = pq.read_table(assets / "train.parquet")["lengths"].to_pylist()
+    consumed = [row for row in sabotaged.requests if row["status"] == "consumed"]
+    beyond = {row["response_tokens"] - 2 * forced[row["prompt_index"]][row["session"]] for row in consumed}
+    assert len(consumed) == 2 * 8 * 2 and len(beyond) == 1 and min(beyond) > 5
 
 
 def test_a_step_whose_replica_dies_is_completed_on_the_other_one(sabotaged: Job) -> None:

@@ -1,4 +1,4 @@
-"""The benchmark on two real engines."""
+"""The benchmark on two real engines, whose drafter is one that never drafts right."""
 
 import json
 from pathlib import Path
@@ -7,22 +7,23 @@ import pyarrow.parquet as pq
 import pytest
 from e2e.jobs import run_bench
 
+from tailsieve_rl.checkpoints.qwen3_5 import write_qwen3_5_mtp
+
 
 @pytest.fixture(scope="module")
-def out(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("bench_vllm")
+    write_qwen3_5_mtp(out / "model", acceptance=0.0)
     run_bench(
-        "bench/vllm",
+        "bench/speculation_vllm",
         out,
-        f"data.train_files={assets}/train.parquet",
-        f"actor_rollout_ref.model.path={assets}/model",
+        f"actor_rollout_ref.model.path={out}/model",
         "data.train_batch_size=8",
-        "data.max_prompt_length=512",
         "actor_rollout_ref.rollout.n=2",
-        "actor_rollout_ref.rollout.max_model_len=560",
-        "bench.divisor=350",
+        "bench.workloads=[sky_t1]",
+        "bench.divisor=500",
         "++trainer.v1.tailsieve.controller.name=fixed",
-        "trainer.v1.tailsieve_rollout={policies:[uniform,tailsieve],converge:1,rounds:2,baseline_repeats:1}",
+        "trainer.v1.tailsieve_rollout={profile:null,policies:[uniform,tailsieve,tailsieve_route_depth],converge:3,rounds:1,baseline_repeats:1}",
     )
     return out
 
@@ -44,3 +45,11 @@ def test_both_policies_run_the_same_prompts_with_the_same_lengths(out: Path) -> 
     both = fresh["uniform-1"].keys() & fresh["tailsieve"].keys()
     assert len(both) >= 8
     assert all(fresh["uniform-1"][key] == fresh["tailsieve"][key] for key in both)
+
+
+def test_drafts_that_are_never_right_are_counted_and_end(out: Path) -> None:
+    [path] = out.glob("*/tailsieve_route_depth/steps.jsonl")
+    first, *later = [json.loads(line) for line in path.read_text().splitlines()]
+    assert first["draft_depth_tail"] == 4 and first["accept_rate_tail"] < 0.1
+    assert all(step["draft_depth_tail"] == step["draft_depth_bulk"] == 0 for step in later)
+    assert later[0]["stale_pools"] >= 1

@@ -4,14 +4,18 @@ from pathlib import Path
 
 import pytest
 from e2e.jobs import Job, run_job
+from e2e.wandb_file import history
+
+from tailsieve_rl import cli
+from tailsieve_rl.telemetry.dashboard import ALWAYS
 
 EXISTING_JOB = """
 -m verl.trainer.main_ppo
-trainer.use_v1=true trainer.nnodes=1 trainer.n_gpus_per_node=2
+trainer.use_v1=true trainer.nnodes=1
 trainer.logger=[console,wandb] trainer.project_name=tests trainer.experiment_name=drop-in
 trainer.val_before_train=false trainer.test_freq=2 trainer.save_freq=-1 trainer.resume_mode=disable
 trainer.total_training_steps=3 trainer.total_epochs=1
-+ray_kwargs.ray_init.num_gpus=2 ray_kwargs.ray_init.num_cpus=24 +ray_kwargs.ray_init.include_dashboard=false
+ray_kwargs.ray_init.num_cpus=24 +ray_kwargs.ray_init.include_dashboard=false
 algorithm.adv_estimator=grpo
 data.train_batch_size=8 data.max_prompt_length=512 data.max_response_length=48
 data.dataloader_num_workers=0 data.val_batch_size=8 data.val_max_samples=8
@@ -24,7 +28,7 @@ actor_rollout_ref.actor.ppo_mini_batch_size=8 actor_rollout_ref.actor.ppo_micro_
 ++actor_rollout_ref.actor.fsdp_config.mixed_precision.reduce_dtype=fp32
 ++actor_rollout_ref.actor.fsdp_config.mixed_precision.buffer_dtype=fp32
 actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.n=2 actor_rollout_ref.rollout.dtype=float32
-actor_rollout_ref.rollout.tensor_model_parallel_size=1 actor_rollout_ref.rollout.enforce_eager=true
+actor_rollout_ref.rollout.enforce_eager=true
 actor_rollout_ref.rollout.free_cache_engine=false ++actor_rollout_ref.rollout.enable_sleep_mode=false
 actor_rollout_ref.rollout.load_format=auto actor_rollout_ref.rollout.max_num_seqs=32
 actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8 actor_rollout_ref.rollout.agent.num_workers=1
@@ -36,8 +40,14 @@ transfer_queue.backend.SimpleStorage.num_data_storage_units=1
 
 
 @pytest.fixture(scope="module")
-def job(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
+def job(assets: Path, tensor_parallel: int, tmp_path_factory: pytest.TempPathFactory) -> Job:
     out = tmp_path_factory.mktemp("drop_in")
+    ranks = 2 * tensor_parallel
+    two_replicas = [
+        f"trainer.n_gpus_per_node={ranks}",
+        f"+ray_kwargs.ray_init.num_gpus={ranks}",
+        f"actor_rollout_ref.rollout.tensor_model_parallel_size={tensor_parallel}",
+    ]
     where = [
         f"data.train_files={assets}/train.parquet",
         f"data.val_files={assets}/val.parquet",
@@ -45,7 +55,9 @@ def job(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
         f"trainer.default_local_dir={out}",
     ]
     one_override = "trainer.v1.trainer_mode=tailsieve"
-    return run_job([*EXISTING_JOB, *where, one_override], out, env={"WANDB_MODE": "offline", "WANDB_DIR": str(out)})
+    return run_job(
+        [*EXISTING_JOB, *two_replicas, *where, one_override], out, env={"WANDB_MODE": "offline", "WANDB_DIR": str(out)}
+    )
 
 
 def test_the_job_trains_to_its_end(job: Job) -> None:
@@ -84,8 +96,22 @@ def test_validation_runs_in_between_and_reports_verls_metrics(job: Job) -> None:
     assert "val-core/" in job.log
 
 
-def test_wandb_offline_files_hold_our_metrics_beside_verls(job: Job) -> None:
+def test_its_report_and_trace_can_be_drawn(job: Job) -> None:
+    page, trace = job.out / "page.html", job.out / "trace.json"
+    assert cli.main(["report", str(job.out), "--out", str(page), "--trace", str(trace)]) == 0
+    assert all(uid in page.read_text() and uid in trace.read_text() for uids in job.consumed().values() for uid in uids)
+
+
+def test_a_run_logged_offline_has_every_metric_that_the_dashboards_panels_name(job: Job) -> None:
     [file] = job.out.glob("wandb/offline-run-*/*.wandb")
-    logged = file.read_bytes()
-    for name in (b"tailsieve/q", b"tailsieve/gen_time_s", b"tailsieve/capture_rate", b"timing_s/gen"):
-        assert name in logged
+    logged = history(file)
+    assert len(logged) == 3
+    assert set(ALWAYS) - set().union(*logged) == set()
+
+
+def test_the_loggers_and_the_result_files_say_the_same(job: Job) -> None:
+    [file] = job.out.glob("wandb/offline-run-*/*.wandb")
+    for step, logged in zip(job.steps, history(file), strict=True):
+        for key in ("gen_time_s", "q", "response_length_p90", "truncated_fraction", "predicted_s"):
+            assert logged.get(f"tailsieve/{key}") == step.get(key)
+    assert job.summary["model"].endswith("/model")

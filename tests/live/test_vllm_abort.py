@@ -27,8 +27,8 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 @pytest.fixture(scope="module")
-def server(loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
-    with serving(loop) as server:
+def server(loop: asyncio.AbstractEventLoop, tensor_parallel: int) -> Iterator[Any]:
+    with serving(loop, f"actor_rollout_ref.rollout.tensor_model_parallel_size={tensor_parallel}") as server:
         yield server
 
 
@@ -47,8 +47,9 @@ def submit(server: Any, request_id: str, **sampling: Any) -> asyncio.Task[Any]:
 
 
 async def in_core(server: Any, request_ids: list[str]) -> list[str]:
-    """Those that the model runner in the engine process still holds, asked of itself; vLLM appends to our ids."""
-    (held,) = await server.engine.collective_rpc(lambda worker: list(worker.model_runner.requests))
+    """Those that a model runner, of any rank, still holds, asked of itself; vLLM appends to our ids."""
+    by_rank = await server.engine.collective_rpc(lambda worker: list(worker.model_runner.requests))
+    held = [internal for own in by_rank for internal in own]
     return [i for i in request_ids if any(internal.startswith(i) for internal in held)]
 
 

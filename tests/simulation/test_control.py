@@ -71,6 +71,17 @@ def test_the_joint_controller_is_never_much_slower_than_uniform(workload: str) -
     assert np.mean(ours) < 1.02 * np.mean(base)
 
 
+@pytest.mark.parametrize(("workload", "most"), [("math_stepwise", 0.95), ("code_stepwise", 0.85)])
+def test_groups_of_one_response_gain_from_isolation_too(workload: str, most: float) -> None:
+    """As in distillation. Such a run cannot measure how alike responses to a prompt are: taken for unlike, the gain on
+    code would be less than half, and math would be slower than under uniform routing."""
+    setup, model = Setup(groups=256, responses=1, replicas=8), profile("qwen3-4b")
+    streams = [WORKLOADS[workload](seed, 1) for seed in range(3)]
+    policies = (TwoPool(Joint(default_allocation(setup), model)), Uniform())
+    ours, base = (np.mean([measure(p, setup, s, model, 8, 12).step_s for s in streams]) for p in policies)
+    assert ours < most * base
+
+
 def test_a_decode_model_estimated_online_decides_as_the_known_one() -> None:
     known = run(Joint(default_allocation(SETUP), MODEL), 20)
     online = run(Joint(default_allocation(SETUP)), 20, records=True)

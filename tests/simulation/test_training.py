@@ -5,17 +5,12 @@ import pytest
 
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.control.evidence import no_evidence
-from tailsieve_rl.routing.control.forecast import Forecast, draw
+from tailsieve_rl.routing.control.forecast import Forecast, PoolTaus, draw
 from tailsieve_rl.routing.control.tuning import Tuning
+from tailsieve_rl.routing.draft import DraftDepths
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.simulation.experiments import Options, experiment, training
-from tailsieve_rl.simulation.profiles import profile
-from tailsieve_rl.simulation.profiles.speculation import (
-    draft_cost_share,
-    expected_accepted,
-    profile_with_mtp,
-    with_drafts,
-)
+from tailsieve_rl.simulation.profiles.speculation import profile_with_drafts
 from tailsieve_rl.simulation.workloads import math_workload
 
 MODEL = "qwen3.5-2b"
@@ -70,47 +65,18 @@ def test_the_figures_are_drawn(results, tmp_path):
         assert path.stat().st_size > 20_000
 
 
-def test_a_verification_yields_one_token_more_than_the_accepted_drafts():
-    assert expected_accepted(0, 0.8) == 1
-    assert expected_accepted(3, 0.8) == pytest.approx(1 + 0.8 + 0.64 + 0.512)
-    assert expected_accepted(3, 1.0) == 4 and expected_accepted(3, 0.0) == 1
-
-
-def test_drafts_that_are_never_accepted_cost_and_free_ones_that_always_are_gain():
-    model = profile(MODEL)
-    never = with_drafts(model, (2,), acceptance=0.0, draft_cost_share=0.1)
-    assert never.tau(8, 2) == pytest.approx(model.tau(24) + 2 * 0.1 * model.tau(8))
-    always = with_drafts(model, (2,), acceptance=1.0, draft_cost_share=0.0)
-    assert always.tau(8, 2) == pytest.approx(model.tau(24) / 3)
-    assert never.depths == (0, 2) and (never.tau(np.arange(100)) == model.tau(np.arange(100))).all()
-
-
-def test_speculation_gains_most_where_few_requests_run():
-    model = profile_with_mtp(MODEL, (2, 3, 4))
-    gain = {b: {d: float(model.tau(b) / model.tau(b, d)) for d in (2, 3, 4)} for b in (1, 64, 256)}
-    assert gain[1][3] > gain[64][3] > gain[256][3] > 1
-    assert gain[1][4] > gain[1][2] and gain[256][4] < gain[256][2]
-    assert 0.1 < draft_cost_share(MODEL) < 0.3
-
-
-@pytest.mark.parametrize("wrong", [{"acceptance": 1.1}, {"draft_cost_share": -0.1}, {"depths": (0,)}])
-def test_drafts_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(ValueError, match=r"acceptance = .* draft_cost_share = .* depths = "):
-        with_drafts(profile(MODEL), **{"depths": (1,), "acceptance": 0.8, "draft_cost_share": 0.1, **wrong})
-
-
 def test_a_forecast_uses_the_depth_of_each_pool():
-    model, setup = profile_with_mtp(MODEL, (2, 4)), Setup(16, 4, 4)
+    model, setup = profile_with_drafts(MODEL, "mtp", (2, 4)), Setup(16, 4, 4)
     lengths = math_workload(0, 4).lengths(np.arange(64), np.ones(64, int), 0)
     evidence = no_evidence(4, model)
     evidence = type(evidence)(lengths, model, online=False)
     at = Allocation(4, 1)
     plain, drafted, swapped = (
-        Tuning(depths=depths).forecast(evidence, setup, 1) for depths in ((0, 0), (4, 2), (0, 2))
+        Tuning().forecast(evidence, setup, 1, DraftDepths(tail, bulk)) for tail, bulk in ((0, 0), (4, 2), (0, 2))
     )
     assert drafted.bulk_s(at).mean() < 0.8 * plain.bulk_s(at).mean()
     assert drafted.tail_s(at).mean() < 0.8 * plain.tail_s(at).mean()
     assert swapped.bulk_s(at) == pytest.approx(drafted.bulk_s(at))
     draws = draw(lengths, 16, Tuning().samples, np.random.default_rng((0, 1)))
-    tables = model.table(64, 2), model.table(64, 0)
-    assert swapped.step_s(at) == Forecast(draws, 4, tables[0], tail_tau=tables[1]).step_s(at)
+    plain_tau, drafted_tau = model.table(64, 0), model.table(64, 2)
+    assert swapped.step_s(at) == Forecast(draws, 4, PoolTaus(plain_tau, drafted_tau, plain_tau)).step_s(at)

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 import tailsieve_rl
 from tailsieve_rl import cli, hydra_app
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.blocks import SettingsError
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {"torch", "ray", "verl", "vllm", "hydra", "numpy"}
@@ -68,7 +68,10 @@ def test_help_imports_nothing_heavy():
     assert done.stderr.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["bench"], ["doctor"], ["compare"], ["calibrate"], ["predict"]])
+@pytest.mark.parametrize(
+    "command",
+    [[], *([name] for name in "train bench doctor compare report dashboard calibrate predict data evaluate".split())],
+)
 def test_every_help_has_an_example(capsys, command):
     code, out, _ = run(capsys, *command, "--help")
     assert code == 0
@@ -76,7 +79,7 @@ def test_every_help_has_an_example(capsys, command):
 
 
 def test_train_help_names_the_recipes(capsys):
-    assert "cpu/countdown, cpu/countdown_verl_sync, cpu/gsm8k" in run(capsys, "train", "--help")[1]
+    assert "cpu/countdown, cpu/countdown_verl_sync, cpu/distillation, cpu/gsm8k" in run(capsys, "train", "--help")[1]
 
 
 def test_version(capsys):
@@ -90,6 +93,8 @@ def test_version(capsys):
         (["nonsense"], "'nonsense'"),
         (["compare"], "RUN"),
         (["compare", "no/such/run"], "no/such/run"),
+        (["report", "no/such/run", "--out", "page.html"], "no/such/run"),
+        (["dashboard", "--dry-run"], "--project"),
         (["train", "--config-name", "cpu/nope"], "'cpu/nope'"),
         (["train", "--config-name", "cpu/countdown", "trainer.nope=1"], "'trainer.nope'"),
         (["train", "--config-name", "cpu/countdown", "trainer=[1"], "'[1'"),

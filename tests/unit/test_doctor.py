@@ -8,7 +8,12 @@ from tailsieve_rl import doctor, versions
 
 GIB = 1 << 30
 HEALTHY = doctor.Facts(
-    versions={**versions.TESTED, "python": "3.11.9", "torch": "2.13.0+cpu", "vllm": "0.30.0+cpu"},
+    versions={
+        **{name: known.tested[0] for name, known in versions.KNOWN.items()},
+        "python": "3.11.9",
+        "torch": "2.13.0+cpu",
+        "vllm": "0.30.0+cpu",
+    },
     entry_point="tailsieve_rl.plugin",
     probe={
         "extras": {},
@@ -48,6 +53,17 @@ def test_a_healthy_gpu_machine_gets_a_clean_bill():
 
 def test_an_untested_version_is_a_warning_and_a_missing_package_a_failure():
     assert levels(facts(versions={"ray": "2.99.0", "verl": None})) == {"ray": "warn", "verl": "FAIL"}
+
+
+def test_a_version_that_cannot_work_is_refused_with_the_reason():
+    [found] = [item for item in doctor.check(facts(versions={"verl": "0.8.0"})) if item.level != doctor.OK]
+    assert found.level == doctor.FAIL and "0.8.0 cannot work: it has no V1 trainer" in found.found
+
+
+def test_a_version_that_works_in_part_says_what_is_refused():
+    found = doctor.check(facts(versions={"vllm": "0.24.0+cpu"}))
+    [said] = [item for item in found if item.what == "speculation"]
+    assert said.level == doctor.WARN and said.found.startswith("refused with vllm 0.24.0: ")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 
 from tailsieve_rl.algorithms.advantage import compute_dr_grpo_outcome_advantage
 from tailsieve_rl.algorithms.settings import AlgorithmSettings, normalise_algorithm, read_algorithm
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.blocks import SettingsError
 
 # Two groups of two responses, one output each; rewards 1, 0 | 0.5, -1. Means 0.5 | -0.25.
 UIDS = ["a", "a", "b", "b"]

@@ -34,8 +34,8 @@ def prepared(tmp_path_factory):
 
 
 def test_the_shipped_sample_becomes_prompts_in_verls_format(prepared):
-    for split, count in (("train", 256), ("val", 64)):
-        table = pq.read_table(prepared / f"{split}.parquet")
+    for file, split, count in (("train", "train", 256), ("val", "test", 64)):
+        table = pq.read_table(prepared / f"{file}.parquet")
         assert table.column_names == ["data_source", "prompt", "ability", "reward_model", "extra_info"]
         rows = table.to_pylist()
         assert [row["extra_info"] for row in rows] == [{"split": split, "index": i} for i in range(count)]
@@ -51,10 +51,6 @@ def test_the_message_is_the_question_then_our_form_then_the_papers_instruction(p
     assert message.endswith(
         "After <END>, stop immediately. Do not write any words, punctuation, newline, or explanation after <END>."
     )
-
-
-def test_braces_in_a_question_are_text():
-    assert "{x}" in prepare.user_message("What is {x}?")
 
 
 def test_the_model_and_its_tokenizer_fit_each_other(prepared):
@@ -80,18 +76,11 @@ def test_the_same_command_gives_the_same_files(prepared, tmp_path):
     assert all((tmp_path / file).read_bytes() == (prepared / file).read_bytes() for file in files)
 
 
-@pytest.mark.parametrize(
-    ("answer", "truth"), [("6\n#### 6", "6"), ("#### 1,234,567", "1234567"), ("#### -3", "-3"), ("#### 2.50 ", "2.50")]
-)
-def test_the_truth_is_the_number_behind_the_marks(tmp_path, answer, truth):
-    path = write_problems(tmp_path / "a.jsonl", ("?", answer))
-    assert prepare.read_problems(path) == [{"question": "?", "truth": truth}]
-
-
 def test_long_prompts_are_dropped_counted_and_keep_the_others_numbers(tmp_path, monkeypatch, capsys):
     train = write_problems(tmp_path / "a.jsonl", ("one", "#### 1"), ("word " * 600, "#### 2"), ("three", "#### 3"))
     main(monkeypatch, "--out", tmp_path / "out", "--model-out", tmp_path / "elsewhere", "--train", train)
-    assert "train.parquet: 2 prompts, 1 dropped for more than 512 tokens" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2 prompts of" in out and "1 dropped for more than 512 tokens" in out
     rows = pq.read_table(tmp_path / "out" / "train.parquet").to_pylist()
     assert [row["extra_info"]["index"] for row in rows] == [0, 2]
     assert (tmp_path / "elsewhere" / "model.safetensors").is_file() and not (tmp_path / "out" / "model").exists()
@@ -100,9 +89,9 @@ def test_long_prompts_are_dropped_counted_and_keep_the_others_numbers(tmp_path, 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ('{"question": "?", "answer": "six"}', "line 1: ValueError: the answer does not end in '#### NUMBER'"),
-        ('{"question": "?"}', "line 1: KeyError: 'answer'"),
-        ("question", "line 1: JSONDecodeError"),
+        ('{"question": "?", "answer": "six"}', "line 1: the answer does not end in '#### NUMBER'"),
+        ('{"question": "?"}', "line 1: needs a column answer, has question"),
+        ("question", "line 1: is no JSON"),
         ("", "no prompt of at most 512 tokens is left of 0"),
     ],
 )

@@ -10,7 +10,7 @@ from verl import DataProto
 from verl.trainer.ppo.reward import load_reward_manager
 
 from tailsieve_rl.algorithms.overlength import OverlengthSettings, overlength_overrides, validate_overlength
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.blocks import SettingsError
 
 
 class Words:

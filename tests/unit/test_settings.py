@@ -4,7 +4,8 @@ import pickle
 
 import pytest
 
-from tailsieve_rl.config.settings import SettingsError, read_settings
+from tailsieve_rl.config.blocks import SettingsError
+from tailsieve_rl.config.settings import read_settings
 
 
 def test_a_missing_block_means_all_defaults() -> None:

@@ -36,6 +36,10 @@ class Decoder:
     def waiting(self) -> int:
         return len(self._waiting)
 
+    def set_tau(self, tau: Sequence[float]) -> None:
+        """Decode by another table from the time of the last `advance` on."""
+        self._tau = [float(seconds) for seconds in tau]
+
     def admit(self, request_id: str, tokens: float) -> None:
         """A request of so many tokens arrives now, at the time of the last `advance`."""
         if self.running < self._capacity:

@@ -10,6 +10,7 @@ from tailsieve_rl.engines.emulated.settings import EMULATED
 
 
 def register_adapter() -> None:
+    """Have verl know what a training rank does about an emulated rollout: nothing."""
     from verl.workers.rollout import base
 
     base._ROLLOUT_REGISTRY[EMULATED, "async"] = "tailsieve_rl.engines.emulated.replica.EmulatedAdapter"

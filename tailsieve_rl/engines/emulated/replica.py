@@ -15,6 +15,7 @@ from verl.workers.rollout.replica import RolloutMode, RolloutReplica
 from tailsieve_rl.engines import SERVER_MAX_CONCURRENCY
 from tailsieve_rl.engines.emulated.server import EmulatedServer
 from tailsieve_rl.engines.emulated.settings import emulated_settings
+from tailsieve_rl.engines.emulated.speed import Speed
 
 
 def _actor_name(rank: int) -> str:
@@ -27,12 +28,12 @@ class EmulatedReplica(RolloutReplica):
     async def launch_servers(self) -> None:
         settings = emulated_settings(self.config.engine_kwargs)
         capacity = self.config.max_num_seqs
-        tau = settings.decode_model().table(capacity).tolist()
+        speed = Speed.of(settings.decode_model(), capacity)
         options = {"name": _actor_name(self.replica_rank), "max_concurrency": SERVER_MAX_CONCURRENCY, "num_cpus": 0}
         handle = (
             ray.remote(EmulatedServer)
             .options(**options)
-            .remote(self.replica_rank, tau, capacity, settings.time_scale, settings.stretch)
+            .remote(self.replica_rank, speed, capacity, settings.time_scale, settings.stretch)
         )
         self.servers = [handle]
         self._server_handle, self._server_address = handle, f"emulated-{self.replica_rank}"

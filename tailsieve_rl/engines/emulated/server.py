@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tailsieve_rl.engines.abort_report import AbortReport, nothing_aborted
 from tailsieve_rl.engines.emulated.decoder import Decoder
+from tailsieve_rl.engines.emulated.speed import Speed
+from tailsieve_rl.routing.draft import Depth, verified
 
 
 @dataclass(slots=True)
@@ -55,15 +56,16 @@ class EmulatedServer:
 
     Args:
         replica_rank: number of the replica.
-        tau: seconds per token by running requests; see Decoder.
+        speed: how fast it decodes.
         capacity: requests that decode at once.
         time_scale: seconds of wall time that an emulated second takes.
         stretch: tokens decoded for each token of a response.
     """
 
-    def __init__(self, replica_rank: int, tau: Sequence[float], capacity: int, time_scale: float, stretch: int):
+    def __init__(self, replica_rank: int, speed: Speed, capacity: int, time_scale: float, stretch: int):
         self.replica_rank, self.global_steps = replica_rank, 0
-        self._tau, self._capacity, self._time_scale, self._stretch = tau, capacity, time_scale, stretch
+        self._speed, self._capacity, self._time_scale, self._stretch = speed, capacity, time_scale, stretch
+        self._depth: Depth = 0
         self._calls: dict[str, _Call] = {}
         self._refused: set[str] = set()
         self._admitting, self._rejecting = asyncio.Event(), False
@@ -108,7 +110,7 @@ class EmulatedServer:
         self, prompt_ids: list[int], ended: tuple[int, float, str], version: int, arrival_s: float | None
     ) -> EmulatedOutput:
         tokens, end_s, reason = ended
-        fields = {
+        fields: dict[str, Any] = {
             "tailsieve_replica": self.replica_rank,
             "tailsieve_arrival_s": arrival_s,
             "tailsieve_first_token_s": arrival_s,
@@ -116,6 +118,10 @@ class EmulatedServer:
             "global_steps": self.global_steps,
             "min_global_steps": version,
         }
+        if self._depth and self._speed.acceptance is not None:
+            fields["spec_num_draft_tokens"], fields["tailsieve_accepted"] = verified(
+                max(tokens - 1, 0), self._depth, self._speed.acceptance
+            )
         return EmulatedOutput(prompt_ids[-1:] * tokens, [0.0] * tokens, reason, fields)
 
     # ------------------------------------------------------------------ a step that starts at once
@@ -184,6 +190,20 @@ class EmulatedServer:
         call.ended.set_result((tokens, self._now_s(), "aborted"))
         return tokens
 
+    # ------------------------------------------------------------------ speculation
+
+    async def set_draft_depth(self, depth: Depth) -> Depth:
+        """Draft so many tokens at once from now on; the depth that is then in force.
+
+        Raises:
+            ValueError: if the profile does not have it.
+        """
+        self._advance()
+        self._decoder.set_tau(self._speed.table(depth))
+        self._depth = depth
+        self._arm()
+        return depth
+
     # ------------------------------------------------------------------ the rest of what verl calls
 
     async def set_global_steps(self, global_steps: int) -> None:
@@ -227,7 +247,7 @@ class EmulatedServer:
     # ------------------------------------------------------------------ the clock
 
     def _restart_clock(self) -> None:
-        self._decoder = Decoder(self._tau, self._capacity)
+        self._decoder = Decoder(self._speed.table(self._depth), self._capacity)
         self._origin = time.monotonic()
 
     def _now_s(self) -> float:

@@ -8,9 +8,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from tailsieve_rl.config.settings import SettingsError, build_block
+from tailsieve_rl.config.blocks import SettingsError, build_block
 from tailsieve_rl.routing.decode_model import DecodeModel, ProfileError, load_profile
-from tailsieve_rl.simulation.profiles import PROFILES, profile
+from tailsieve_rl.simulation.profiles import PROFILES
+from tailsieve_rl.simulation.profiles.speculation import modelled
 
 EMULATED = "emulated"
 BLOCK = "actor_rollout_ref.rollout.engine_kwargs.emulated"
@@ -23,6 +24,9 @@ class EmulatedSettings:
     Attributes:
         replicas: R, however many ranks train.
         profile: a decode profile: the name of a shipped one (modelled H100), or a file that `calibrate` wrote.
+        acceptance: chance that a draft of the model's MTP head is accepted, given that those before it were; with it a
+            shipped profile has draft depths up to `max_depth`, modelled like the rest of it.
+        max_depth: deepest draft.
         time_scale: seconds of wall time that an emulated second takes.
         stretch: tokens that are decoded for each token of a response: short responses, which the job can handle on a
             laptop, take the time of long ones.
@@ -30,6 +34,8 @@ class EmulatedSettings:
 
     replicas: int = 8
     profile: str = "qwen3.5-4b"
+    acceptance: float | None = None
+    max_depth: int = 0
     time_scale: float = 0.05
     stretch: int = 1
 
@@ -39,6 +45,11 @@ class EmulatedSettings:
                 raise SettingsError(f"{BLOCK}.{name}", getattr(self, name), "must be 1 or more")
         if not (isfinite(self.time_scale) and self.time_scale > 0):
             raise SettingsError(f"{BLOCK}.time_scale", self.time_scale, "must be a positive number")
+        if self.acceptance is not None and not 0 <= self.acceptance <= 1:
+            raise SettingsError(f"{BLOCK}.acceptance", self.acceptance, "must be between 0 and 1")
+        if (self.acceptance is None) != (self.max_depth == 0) or self.max_depth < 0:
+            right = "must be 1 or more with acceptance, and 0 without"
+            raise SettingsError(f"{BLOCK}.max_depth", self.max_depth, right)
         self.decode_model()
 
     def decode_model(self) -> DecodeModel:
@@ -48,7 +59,10 @@ class EmulatedSettings:
             SettingsError: if there is no such profile or it cannot be read.
         """
         if self.profile in PROFILES:
-            return profile(self.profile)
+            return modelled(self.profile, self.acceptance, self.max_depth)
+        if self.acceptance is not None:
+            right = "is for shipped profiles; a measured one has the draft depths that it was calibrated at"
+            raise SettingsError(f"{BLOCK}.acceptance", self.acceptance, right)
         if not Path(self.profile).is_file():
             right = f"must be a decode profile's file, or one of {', '.join(PROFILES)}"
             raise SettingsError(f"{BLOCK}.profile", self.profile, right)

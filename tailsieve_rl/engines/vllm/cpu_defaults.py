@@ -6,6 +6,8 @@ import logging
 import os
 from typing import Any
 
+from verl.workers.rollout.vllm_rollout.utils import build_cli_args_from_config
+
 logger = logging.getLogger(__name__)
 
 BLOCK_SIZE = 128
@@ -22,14 +24,22 @@ def fill(engine_kwargs: dict[str, Any], rollout: Any, hf_config: Any) -> None:
     # and the engine dies of it.
     length = engine_kwargs.get("max_model_len", rollout.max_model_len)
     if engine_kwargs.get("max_num_batched_tokens", rollout.max_num_batched_tokens) >= length:
-        engine_kwargs.setdefault("enable_chunked_prefill", False)
+        _set_false(engine_kwargs, "enable_chunked_prefill")
         if _recurrent(hf_config) and rollout.enable_prefix_caching:  # which for these layers cuts prompts
             logger.warning("prefix caching is off: on a CPU it does not go with recurrent layers")
-            engine_kwargs.setdefault("enable_prefix_caching", False)
+            _set_false(engine_kwargs, "enable_prefix_caching")
     if not KV_ARGUMENTS & engine_kwargs.keys():
         blocks = kv_blocks(rollout.max_num_seqs, length, hf_config)
         if blocks is not None:
             engine_kwargs.update(block_size=BLOCK_SIZE, num_gpu_blocks_override=blocks)
+
+
+def _set_false(engine_kwargs: dict[str, Any], flag: str) -> None:
+    """Unless the user set it. verl 0.9.0 leaves False out of the command line, and vLLM's default would hold."""
+    if build_cli_args_from_config({flag: False}):
+        engine_kwargs.setdefault(flag, False)
+    elif flag not in engine_kwargs:
+        engine_kwargs[f"no-{flag.replace('_', '-')}"] = True
 
 
 def kv_blocks(max_num_seqs: int, max_model_len: int, hf_config: Any) -> int | None:

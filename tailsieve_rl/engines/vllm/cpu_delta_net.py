@@ -147,6 +147,8 @@ def settle(runner: Any, scheduled: Any) -> None:
 
 
 def with_settled_states(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The runner's preparation of a step, after `settle`."""
+
     @functools.wraps(original)
     def prepare_inputs(runner: Any, scheduled: Any, *arguments: Any, **keywords: Any) -> Any:
         if runner.num_spec_tokens and runner.model_config.is_hybrid:
@@ -157,6 +159,8 @@ def with_settled_states(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The kernel with its arguments copied where their last stride is not 1, but for the states, which it changes."""
+
     @functools.wraps(original)
     def contiguous(**arguments: Any) -> torch.Tensor:
         for name, value in arguments.items():
@@ -168,6 +172,7 @@ def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable
 
 
 def mend() -> None:
+    """Put all of them in place."""
     gdn_attention._spec_forward = spec_forward
     CPUModelRunner._prepare_inputs = with_settled_states(CPUModelRunner._prepare_inputs)
     ops.fused_sigmoid_gating_delta_rule_update_cpu = with_contiguous_arguments(

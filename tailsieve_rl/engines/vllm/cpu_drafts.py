@@ -22,6 +22,7 @@ from vllm.v1.sample import rejection_sampler
 from vllm.v1.spec_decode import utils as draft_utils
 
 from tailsieve_rl.engines.vllm import cpu_delta_net
+from tailsieve_rl.versions import no_speculation
 
 
 class DraftExtension:
@@ -49,6 +50,7 @@ def next_positions(
     PAD_ID: int,
     batch_size: int,
 ) -> None:
+    """The positions of the next draft, with the argument named as its launcher does."""
     cpu_triton_utils._eagle_step_slot_mapping_metadata_kernel_impl(
         positions,
         block_table,
@@ -79,6 +81,6 @@ def launchers() -> None:
         launcher.__dict__.pop("_kernel_arg_names", None)  # kept from the kernel before
 
 
-if not HAS_TRITON:
+if not HAS_TRITON and not no_speculation():
     launchers()
     cpu_delta_net.mend()

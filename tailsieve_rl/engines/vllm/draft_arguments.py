@@ -11,6 +11,7 @@ from verl.workers.rollout.vllm_rollout.utils import build_mtp_speculative_config
 
 from tailsieve_rl.engines.vllm import draft_depth, draft_graphs
 from tailsieve_rl.input_error import InputError
+from tailsieve_rl.versions import no_speculation
 
 DEPTHS = "draft_depths"
 """Key of ours among the engine arguments: the depths that will be set, for CUDA graphs; all if it is not given."""
@@ -57,6 +58,8 @@ def fill(engine_kwargs: dict[str, Any], rollout: Any, longest_context: int | Non
     config = speculative_config(engine_kwargs, rollout)
     if config is None:
         return None
+    if why := no_speculation():
+        raise InputError(f"speculation is {why}")
     largest = int(config.get("num_speculative_tokens") or 0)
     if largest < 1:
         raise InputError("speculative_config.num_speculative_tokens must be given, and be 1 or more")

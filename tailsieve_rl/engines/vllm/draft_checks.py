@@ -114,9 +114,10 @@ def check(
 
 def read(path: str) -> Checkpoint | None:
     """The checkpoint in a folder; None, with a warning, if `path` may be the name of one that is not here yet."""
-    folder = Path(path)
+    folder = Path(path).expanduser()
     if not folder.is_dir():
-        if len(folder.parts) != 2 or path.startswith((".", "/", "~")):
+        elsewhere = "://" in path or (len(folder.parts) == 2 and not path.startswith((".", "/", "~")))
+        if not elsewhere:
             raise InputError(f"model path {path}: no such folder")
         logger.warning("speculation with %s is not checked: the checkpoint is not on this machine yet", path)
         return None

@@ -19,6 +19,7 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.engine.core import EngineCore
 
 from tailsieve_rl.engines.vllm import draft_internals
+from tailsieve_rl.routing.draft import Depth, depth_at
 
 SCHEDULER = f"{__name__}.draft_depth_scheduler"
 BY_BATCH_SIZE = f"{__name__}.batch_size_scheduler"
@@ -40,32 +41,39 @@ class DraftDepth:
     def __init__(self, *args: Any, keep_schedule: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._drafts = self._draft_tokens = self._accepted_tokens = 0
-        if not keep_schedule:
+        if keep_schedule and self.dynamic_sd_lookup:
+            self._depth: Depth = tuple(self.dynamic_sd_lookup)
+        else:
             self._look_up(self.num_spec_tokens)
 
-    def set_draft_depth(self, depth: int) -> int:
-        """From the next step on; returns the depth in force.
+    def set_draft_depth(self, depth: Depth) -> Depth:
+        """From the next step on, a depth for all batches or one by running requests; returns what is in force.
 
         Raises:
-            ValueError: if `depth` is not between 0 and the engine's largest.
+            ValueError: if a depth is not between 0 and the engine's largest, or a schedule would end drafts while
+                requests of such a model run.
         """
-        if not 0 <= depth <= self.num_spec_tokens:
+        depth = depth if isinstance(depth, int) else tuple(depth)
+        each = (depth,) if isinstance(depth, int) else depth
+        if not each or not 0 <= min(each) <= max(each) <= self.num_spec_tokens:
             raise ValueError(
                 f"draft depth {depth} must lie between 0 and {self.num_spec_tokens}, this engine's largest"
             )
+        if self.has_mamba_layers and min(each) == 0 < max(each):
+            raise ValueError(f"draft depth {depth}: a model with recurrent layers cannot end drafts by the batch size")
         self._look_up(depth)
         return self.draft_depth()
 
-    def draft_depth(self) -> int:
-        return self.dynamic_sd_lookup[1] if self.dynamic_sd_lookup else 0
+    def draft_depth(self) -> Depth:
+        return self._depth
 
-    def leaves_states_behind(self, depth: int) -> bool:
+    def leaves_states_behind(self, depth: Depth) -> bool:
         """Whether requests run whose recurrent layers would go on from a wrong state if `depth` were set.
 
         A step that verifies drafts leaves a state behind each of its tokens, and in vLLM 0.30 a step without drafts
         takes the first, whatever was accepted. (Not on a CPU: `cpu_delta_net.py` mends it there.)
         """
-        return depth == 0 < self.draft_depth() and self.has_mamba_layers and bool(self.running)
+        return depth == 0 != self.draft_depth() and self.has_mamba_layers and bool(self.running)
 
     def compute_anew(self) -> None:
         """Let what runs begin the next step from its tokens, not from its states: a prefill."""
@@ -95,9 +103,10 @@ class DraftDepth:
             spec_decoding_stats, num_draft_tokens, num_accepted_tokens, num_invalid_spec_tokens, request_id
         )
 
-    def _look_up(self, depth: int) -> None:
+    def _look_up(self, depth: Depth) -> None:
+        self._depth = depth
         if self.num_spec_tokens:  # index 0 is never looked up
-            self.dynamic_sd_lookup = [depth] * (self.scheduler_config.max_num_seqs + 1)
+            self.dynamic_sd_lookup = [depth_at(depth, b) for b in range(self.scheduler_config.max_num_seqs + 1)]
 
 
 class DraftDepthScheduler(DraftDepth, Scheduler):
@@ -115,6 +124,7 @@ def draft_depth_scheduler(vllm_config: VllmConfig, **kwargs: Any) -> DraftDepth:
 
 
 def batch_size_scheduler(vllm_config: VllmConfig, **kwargs: Any) -> DraftDepth:
+    """The same, with the schedule of vLLM's configuration in force."""
     return draft_depth_scheduler(vllm_config, keep_schedule=True, **kwargs)
 
 
@@ -124,12 +134,12 @@ class _Core(Protocol):
 
 
 def _add_to_core() -> None:
-    def set_draft_depth(core: _Core, depth: int) -> int:
+    def set_draft_depth(core: _Core, depth: Depth) -> Depth:
         if core.vllm_config.device_config.device_type != "cpu" and core.scheduler.leaves_states_behind(depth):
             core.scheduler.compute_anew()
         return core.scheduler.set_draft_depth(depth)
 
-    def get_draft_depth(core: _Core) -> int:
+    def get_draft_depth(core: _Core) -> Depth:
         return core.scheduler.draft_depth()
 
     def count_drafts(core: _Core) -> dict[str, int]:

@@ -15,7 +15,7 @@ from vllm.v1.engine.core import EngineCore
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
 from tailsieve_rl.input_error import InputError
-from tailsieve_rl.versions import TESTED
+from tailsieve_rl.versions import tested
 
 COUNTED = ["spec_decoding_stats", "num_draft_tokens", "num_accepted_tokens", "num_invalid_spec_tokens", "request_id"]
 """Parameters of the method by which vLLM's scheduler counts a draft."""
@@ -27,7 +27,7 @@ def check() -> None:
     if missing:
         raise InputError(
             f"vllm {vllm.__version__} cannot change the draft depth of a running engine: it has no "
-            f"{', no '.join(missing)} (as vllm {TESTED['vllm']} has)"
+            f"{', no '.join(missing)} (as vllm {tested('vllm')} has)"
         )
 
 

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 REFUSED_IDS_KEPT = 16_384
 """Ids are unique to an attempt, so an old one only matters while its call may still be on the way."""
@@ -29,7 +30,7 @@ class Flight:
     end_s: float | None = None
     weight_version: int | None = None
     """Of the engine when the request entered it."""
-    speculation: dict[str, int] = field(default_factory=dict)
+    speculation: dict[str, Any] = field(default_factory=dict)
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 

@@ -105,13 +105,17 @@ class ObservedEngine:
             yield len(detokenizer.output_text)
 
 
-def speculation_counts(completion: CompletionOutput) -> dict[str, int]:
-    """Under the names verl's metrics read; verl 0.9.1 looks for them in a field that vLLM 0.30 no longer fills."""
-    metrics = completion.spec_decode_metrics
+def speculation_counts(completion: CompletionOutput) -> dict[str, Any]:
+    """Under the names verl's metrics read; verl 0.9.1 looks for them in a field that vLLM 0.30 no longer fills.
+
+    `tailsieve_accepted` counts verifications by accepted drafts.
+    """
+    metrics = getattr(completion, "spec_decode_metrics", None)  # vLLM 0.24 has none: versions.WITHOUT_SPECULATION
     if metrics is None:
         return {}
     return {
         "spec_num_draft_tokens": metrics.num_draft_tokens,
         "spec_num_accepted_tokens": sum(accepted * count for accepted, count in enumerate(metrics.histogram)),
         "spec_num_verify_steps": sum(metrics.histogram),
+        "tailsieve_accepted": tuple(metrics.histogram),
     }

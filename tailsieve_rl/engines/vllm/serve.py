@@ -11,6 +11,7 @@ from tailsieve_rl.platforms import vllm_distribution
 
 
 def main() -> None:
+    """`vllm serve`, with the arguments given."""
     vllm_distribution.alias()
     from vllm.entrypoints.cli.main import main as vllm
 

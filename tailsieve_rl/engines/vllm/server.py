@@ -17,7 +17,9 @@ from tailsieve_rl.engines.vllm import cpu_defaults, draft_arguments, draft_depth
 from tailsieve_rl.engines.vllm.abort import DEFAULT_TIMEOUT_S, verified_abort
 from tailsieve_rl.engines.vllm.flights import Flight, Flights
 from tailsieve_rl.engines.vllm.observed import ObservedEngine
+from tailsieve_rl.engines.vllm.speculation_key import ENGINE_KEY
 from tailsieve_rl.platforms import cpu
+from tailsieve_rl.routing.draft import Depth
 
 
 class TailSieveVLLMServer(vLLMHttpServer):
@@ -30,7 +32,7 @@ class TailSieveVLLMServer(vLLMHttpServer):
         super().__init__(*args, **kwargs)
         self._flights = Flights()
         self._drafting: draft_arguments.Drafting | None = None
-        self._draft_depth: int | None = None
+        self._draft_depth: Depth | None = None
 
     async def run_server(self, args: Any) -> None:
         await super().run_server(args)
@@ -91,8 +93,10 @@ class TailSieveVLLMServer(vLLMHttpServer):
             await self.clear_kv_cache()
         return {"aborted": True, "request_id": request_id}
 
-    async def set_draft_depth(self, depth: int) -> int:
+    async def set_draft_depth(self, depth: Depth) -> Depth:
         """Draft `depth` tokens a step for every request, from the next step on; 0 to draft none.
+
+        A schedule, one depth for each number of running requests, is looked up by vLLM in every step.
 
         Returns:
             The depth in force, read back from the engine.
@@ -103,13 +107,15 @@ class TailSieveVLLMServer(vLLMHttpServer):
         if self._draft_depth is None:
             raise ValueError("the depth is not ours to set: this engine has a schedule or a scheduler of the user's")
         largest = self._drafting.largest if self._drafting else 0
-        if not 0 <= depth <= largest:
+        each = (depth,) if isinstance(depth, int) else depth
+        if not 0 <= min(each) <= max(each) <= largest:
             raise ValueError(f"draft depth {depth} must lie between 0 and {largest}, this engine's largest")
         if self._drafting is None or self.node_rank != 0:  # only node 0's server owns an engine
             return depth
         core = self.engine.engine_core
         await core.call_utility_async(draft_depth.SET, depth)
-        self._draft_depth = await core.call_utility_async(draft_depth.GET)
+        found = await core.call_utility_async(draft_depth.GET)
+        self._draft_depth = found if isinstance(found, int) else tuple(found)
         if self._draft_depth != depth:
             raise RuntimeError(f"draft depth {depth} was set, but the engine says {self._draft_depth}")
         return depth
@@ -159,6 +165,10 @@ class TailSieveVLLMServer(vLLMHttpServer):
 
     def _preprocess_engine_kwargs(self, engine_kwargs: dict[str, Any]) -> None:
         super()._preprocess_engine_kwargs(engine_kwargs)
+        own = engine_kwargs.pop(ENGINE_KEY, None)
+        if own:
+            pool = "tail" if self.replica_rank < own["tail_replicas"] else "bulk"
+            engine_kwargs |= {"speculative_config": own[pool], draft_arguments.DEPTHS: own["depths"]}
         text = self.model_config.hf_config.get_text_config()
         longest_context = getattr(text, "max_position_embeddings", None)
         self._drafting = draft_arguments.fill(engine_kwargs, self.config, longest_context, cpu.active())

@@ -23,6 +23,10 @@ Floats = NDArray[np.float64]
 MOST_QUANTILES = 2048
 """Points that the distribution of past lengths is kept in: four for each of the 512 responses of a usual step."""
 
+SHARE_OF_SINGLES = 0.65
+"""Share of the variance of lengths between prompts that is assumed where groups of one response cannot show it: the
+paper's measurement (Appendix B, 64.8 %). At 0 no isolation could pay, and the draws would say so whatever is true."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draws:
@@ -57,7 +61,7 @@ def draw(lengths: Ints, groups: int, samples: int, rng: np.random.Generator) -> 
     scores = _scores(lengths, quantiles, grid)
     # Among lengths the few long responses count, among scores all do: where only the tail depends on the prompt, the
     # first share shows it, and the tail is what a forecast is for.
-    share = max(_prompt_share(lengths), _prompt_share(scores))
+    share = SHARE_OF_SINGLES if n == 1 else max(_prompt_share(lengths), _prompt_share(scores))
     known = share / (share + (1 - share) / n)
     means, spread = scores.mean(axis=1), float(scores.std())
     # Without replacement where there are enough: a pool does not hold a prompt twice.
@@ -119,6 +123,20 @@ def _normal_scores(count: int) -> Floats:
     return np.array([normal.inv_cdf((i + 0.5) / count) for i in range(count)])
 
 
+@dataclass(frozen=True, slots=True)
+class PoolTaus:
+    """Seconds per token by batch size: in the tail pool, in the bulk pool, and on all replicas of uniform routing."""
+
+    tail: Floats
+    bulk: Floats
+    uniform: Floats
+
+
+def same_tau(tau: Floats) -> PoolTaus:
+    """Of pools that do not differ (in draft depth)."""
+    return PoolTaus(tau, tau, tau)
+
+
 @dataclass(slots=True)
 class Forecast:
     """Predicted times of a step, mean over the draws, in seconds. What was computed once is kept.
@@ -126,16 +144,14 @@ class Forecast:
     Attributes:
         draws: pools to play over.
         replicas: R.
-        tau: seconds per token by batch size.
+        tau: how fast the pools decode.
         by_group: whole groups are dealt out, else single responses.
-        tail_tau: the same on the tail pool's replicas, if they differ (in draft depth); None: the same.
     """
 
     draws: Draws
     replicas: int
-    tau: Floats
+    tau: PoolTaus
     by_group: bool = False
-    tail_tau: Floats | None = None
     _bulk: dict[int, tuple[Floats, Ints]] = field(default_factory=dict)
     _tail: dict[tuple[int, int], Floats] = field(default_factory=dict)
 
@@ -164,8 +180,7 @@ class Forecast:
         if key not in self._tail:
             last = self._bulk_times(allocation.m)[1][:, self.groups - allocation.q :]
             lengths = self.draws.again[np.arange(len(last))[:, None], last]
-            tau = self.tau if self.tail_tau is None else self.tail_tau
-            self._tail[key] = pool_end(lengths, allocation.m, tau, self.by_group)
+            self._tail[key] = pool_end(lengths, allocation.m, self.tau.tail, self.by_group)
         return self._tail[key]
 
     def bulk_done(self, m: int, deadline_s: float) -> float:
@@ -186,7 +201,8 @@ class Forecast:
     def _bulk_times(self, m: int) -> tuple[Floats, Ints]:
         """(samples, N) completion times of the fresh pool's groups on R - m replicas, sorted, and their order."""
         if m not in self._bulk:
-            times = pool_times(self.draws.first, self.replicas - m, self.tau, self.by_group)
+            tau = self.tau.bulk if m else self.tau.uniform
+            times = pool_times(self.draws.first, self.replicas - m, tau, self.by_group)
             order = np.argsort(times, axis=-1, kind="stable")
             self._bulk[m] = np.take_along_axis(times, order, axis=-1), order
         return self._bulk[m]

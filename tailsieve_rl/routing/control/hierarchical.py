@@ -82,7 +82,7 @@ class Hierarchical(Adaptive):
         state = replace(state, evidence=evidence, steps=state.steps + 1)
         if state.setup.replicas < 2 or state.setup.groups < 2:
             return state
-        forecast = self.tuning.forecast(evidence, state.setup, state.steps)
+        forecast = self.tuning.forecast(evidence, state.setup, state.steps, outcome.plan.depths)
         if forecast is None:
             return state
         if state.hold:

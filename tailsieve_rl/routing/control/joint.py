@@ -76,7 +76,7 @@ class Joint(Adaptive):
         state = replace(state, evidence=evidence, steps=state.steps + 1)
         if setup.replicas < 2 or setup.groups < 2:
             return state
-        forecast = self.tuning.forecast(evidence, setup, state.steps)
+        forecast = self.tuning.forecast(evidence, setup, state.steps, outcome.plan.depths)
         if forecast is None:
             return state
         state = replace(state, surface=self._smoothed(state, forecast))
@@ -139,11 +139,11 @@ class Joint(Adaptive):
         return replace(state, applied=Allocation(q, m), hold=hold)
 
     def _best_m(self, state: JointState, q: int) -> int:
-        """The best split for a tail set of q groups; the target's own one if q is what it asks for."""
+        """The best split for a tail set of q groups: the target's own if q is what it asks for, 0 if none has room."""
         if q == state.target.q:
             return state.target.m
         splits = sorted({pair.m for pair in state.surface if pair.m})
-        return min(splits, key=lambda m: _at(state.surface, Allocation(q, m)))
+        return min(splits, key=lambda m: _at(state.surface, Allocation(q, m)), default=0)
 
 
 def _at(surface: Surface, at: Allocation) -> float:

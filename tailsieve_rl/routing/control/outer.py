@@ -114,9 +114,10 @@ def choose_split(forecast: Forecast, at: Allocation, towards_tail: bool, allowed
     current_s = forecast.step_s(at)
     options = {m: forecast.step_s(Allocation(at.q, m)) for m in preferred}
     # Whether a split is feasible takes longer to find out than how fast it is: asked of the fastest first.
-    best = next(m for m in sorted(options, key=lambda m: options[m]) if deadline_feasible(forecast, at, m))
+    fastest = sorted(options, key=lambda m: options[m])
+    best = next((m for m in fastest if deadline_feasible(forecast, at, m)), None)
     uniform_s = forecast.step_s(UNIFORM)
-    if uniform_s <= options[best]:
+    if best is None or uniform_s <= options[best]:
         return Choice(UNIFORM, uniform_s, current_s)
     return Choice(Allocation(at.q, best), options[best], current_s)
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from tailsieve_rl.routing.allocation import UNIFORM, Allocation
 from tailsieve_rl.routing.control.evidence import Evidence
-from tailsieve_rl.routing.control.forecast import Forecast, draw
+from tailsieve_rl.routing.control.forecast import Forecast, PoolTaus, draw
+from tailsieve_rl.routing.draft import DraftDepths
 from tailsieve_rl.routing.room import needed_room
 from tailsieve_rl.routing.setup import Setup
 
@@ -34,8 +35,6 @@ class Tuning:
             tens of times, few enough to follow a policy that changes.
         samples: pools that a forecast draws. More cost time in proportion and sharpen it by their root.
         by_group: within a pool whole groups are dealt out, not single responses.
-        depths: (tail, bulk) draft depths that the pools run at. A model that is estimated from the run has one curve,
-            whatever they are.
         seed: of the draws.
     """
 
@@ -44,25 +43,30 @@ class Tuning:
     history_steps: int = 10
     samples: int = 16
     by_group: bool = False
-    depths: tuple[int, int] = (0, 0)
     seed: int = 0
 
     def change_bound(self, setup: Setup) -> int:
         """max_change, in groups."""
         return self.max_change if self.max_change is not None else max(1, setup.groups // 32)
 
-    def forecast(self, evidence: Evidence, setup: Setup, step: int) -> Forecast | None:
-        """The forecast after a step; None before a decode model and groups have been seen."""
+    def forecast(self, evidence: Evidence, setup: Setup, step: int, depths: DraftDepths) -> Forecast | None:
+        """The forecast after a step; None before a decode model and groups have been seen.
+
+        Args:
+            evidence: what was seen.
+            setup: N, n, R.
+            step: steps seen, which seeds the draws.
+            depths: that the pools draft at.
+        """
         if evidence.model is None or not len(evidence.lengths):
             return None
         rng = np.random.default_rng((self.seed, step))
         samples = max(1, min(self.samples, MOST_DRAWN // setup.groups))
         draws = draw(evidence.lengths, setup.groups, samples, rng)
         most = setup.groups * setup.responses
-        tail, bulk = (0, 0) if evidence.online else self.depths
-        tau = evidence.model.table(most, bulk)
-        tail_tau = None if tail == bulk else evidence.model.table(most, tail)
-        return Forecast(draws, setup.replicas, tau, self.by_group, tail_tau)
+        tau = {depth: evidence.tau(most, depth) for depth in {depths.tail, depths.bulk, depths.uniform}}
+        pools = PoolTaus(tau[depths.tail], tau[depths.bulk], tau[depths.uniform])
+        return Forecast(draws, setup.replicas, pools, self.by_group)
 
     def has_room(self, setup: Setup, allocation: Allocation) -> bool:
         """Whether every replica can decode all its requests at once: there, on the way, and when it is entered."""

@@ -55,6 +55,9 @@ _MODULES: Mapping[str, str] = MappingProxyType(
         "regimes": "regimes",
         "bias": "bias",
         "training": "training",
+        "speculation": "speculation",
+        "depth-budget": "depth_budget",
+        "governed-depth": "governed_depth",
         "ablation": "ablation",
         "scale": "scale",
     }

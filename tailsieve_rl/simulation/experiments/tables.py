@@ -65,10 +65,16 @@ def entry(runs: Sequence[Measured], baseline_s: Sequence[float]) -> dict[str, An
         "ci95": gain.interval,
         "q": float(np.mean([measured.allocation.q for measured in runs])),
         "m": float(np.mean([measured.allocation.m for measured in runs])),
-        "draft_depth_tail": 0,
-        "draft_depth_bulk": 0,
+        "draft_depth_tail": _mean([measured.draft_depths[0] for measured in runs]),
+        "draft_depth_bulk": _mean([measured.draft_depths[1] for measured in runs]),
         "step_s_by_stream": times,
     }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """None if one of them is."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
 
 
 def _bound_s(measured: Measured, model: DecodeModel) -> float:

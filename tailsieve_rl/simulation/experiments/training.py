@@ -1,7 +1,6 @@
 """Fig. 7: thirty training steps under lengths that drift, with and without MTP; and D.1, where routing stops paying."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -9,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from tailsieve_rl.routing.control import Joint
-from tailsieve_rl.routing.control.tuning import Tuning
+from tailsieve_rl.routing.control.depth import FixedDepths
 from tailsieve_rl.routing.decode_model import DecodeModel
+from tailsieve_rl.routing.draft import DraftDepths
 from tailsieve_rl.routing.policies import RoutingPolicy, Setup, TwoPool, Uniform, default_allocation
+from tailsieve_rl.routing.policies.route_depth import RouteDepth
 from tailsieve_rl.simulation.experiments import Options, Results
 from tailsieve_rl.simulation.experiments.cells import RESPONSES
 from tailsieve_rl.simulation.experiments.statistics import mean_of, speedup
 from tailsieve_rl.simulation.figures import COLOURS, figure
 from tailsieve_rl.simulation.profiles import replicas
-from tailsieve_rl.simulation.profiles.speculation import ACCEPTANCE, draft_cost_share, profile_with_mtp
+from tailsieve_rl.simulation.profiles.speculation import ACCEPTANCE, profile_with_drafts
 from tailsieve_rl.simulation.run import SimulatedStep, Simulation
 from tailsieve_rl.simulation.workloads import Drift, Drifting, Workload, math_workload, tail_strength
 from tailsieve_rl.simulation.workloads.drift import slowly
@@ -30,10 +31,9 @@ STEPS = MappingProxyType({"math": 30, "fading": 60})
 """By schedule; the paper trains for 30 steps."""
 MODELS = ("qwen3.5-2b", "qwen3.5-4b")
 
-BASE_DEPTH = 3
-"""Draft tokens of every replica under uniform routing (section 4.2)."""
-DEPTHS = (4, 2)
-"""(tail, bulk) draft tokens of TailSieve: the paper's matched budget, d_bulk + d_tail = 2 d_base (section 4.3)."""
+DEPTHS = DraftDepths(tail=4, bulk=2, uniform=3)
+"""The paper's matched budget, d_bulk + d_tail = 2 d_base, with the base depth of section 4.2 under uniform routing."""
+MOST_DRAFTS = 4
 
 PAPER_STEP_S = MappingProxyType({"uniform": 119.34, "tailsieve": 82.49, "tailsieve_mtp": 46.61})
 """Section 4.5, Qwen3.5-2B, mean of steps 1 to 30."""
@@ -58,33 +58,20 @@ def evolving(seed: int) -> Workload:
 SCHEDULES: Mapping[str, Callable[[int], Workload]] = MappingProxyType({"math": evolving, "fading": fading})
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """A way to run the training.
-
-    Attributes:
-        policy: made for a setup and a decode model.
-        depths: (tail, bulk) draft tokens.
-    """
-
-    policy: Callable[[Setup, DecodeModel], RoutingPolicy]
-    depths: tuple[int, int] = (0, 0)
+def _tailsieve(setup: Setup, model: DecodeModel) -> RoutingPolicy:
+    return TwoPool(Joint(default_allocation(setup), model))
 
 
-def _uniform(setup: Setup, model: DecodeModel) -> RoutingPolicy:
-    return Uniform()
+def _drafting(depths: DraftDepths, policy: RoutingPolicy) -> RoutingPolicy:
+    return RouteDepth(policy, FixedDepths(depths))
 
 
-def _tailsieve(depths: tuple[int, int]) -> Callable[[Setup, DecodeModel], RoutingPolicy]:
-    return lambda setup, model: TwoPool(Joint(default_allocation(setup), model, Tuning(depths=depths)))
-
-
-CONTENDERS: Mapping[str, Contender] = MappingProxyType(
+CONTENDERS: Mapping[str, Callable[[Setup, DecodeModel], RoutingPolicy]] = MappingProxyType(
     {
-        "uniform": Contender(_uniform),
-        "tailsieve": Contender(_tailsieve((0, 0))),
-        "uniform_mtp": Contender(_uniform, (BASE_DEPTH, BASE_DEPTH)),
-        "tailsieve_mtp": Contender(_tailsieve(DEPTHS), DEPTHS),
+        "uniform": lambda setup, model: Uniform(),
+        "tailsieve": _tailsieve,
+        "uniform_mtp": lambda setup, model: _drafting(DEPTHS, Uniform()),
+        "tailsieve_mtp": lambda setup, model: _drafting(DEPTHS, _tailsieve(setup, model)),
     }
 )
 
@@ -101,22 +88,17 @@ def run(options: Options, models: Sequence[str] = MODELS) -> Results:
         "responses": RESPONSES,
         "steps": "the run goes on after them: its own last step, which leaves nothing over, is not among them",
         "acceptance": ACCEPTANCE,
-        "draft_cost_share": {name: draft_cost_share(name) for name in models},
         "paper_step_s": dict(PAPER_STEP_S),
         "cells": cells,
     }
 
 
 def _cell(name: str, schedule: str, seeds: range, steps: int) -> dict[str, Any]:
-    model = profile_with_mtp(name, {BASE_DEPTH, *DEPTHS})
+    model = profile_with_drafts(name, "mtp", range(1, MOST_DRAFTS + 1))
     setup = Setup(GROUPS, RESPONSES, replicas(name))
     runs = {
         key: [
-            list(
-                Simulation(
-                    setup, SCHEDULES[schedule](seed), model, contender.policy(setup, model), depths=contender.depths
-                ).steps(steps + 1)
-            )[:steps]
+            list(Simulation(setup, SCHEDULES[schedule](seed), model, contender(setup, model)).steps(steps + 1))[:steps]
             for seed in seeds
         ]
         for key, contender in CONTENDERS.items()

@@ -17,7 +17,8 @@ class Device:
         state_efficiency: share that reading keys and values, or reading and writing recurrent states, reaches.
         flops_efficiency: share of the operations that large matrix products reach.
         step_s: of each step on the host and around the model: scheduling, inputs, sampling, output.
-        request_s: of each step for each request: what of that grows with the batch.
+        request_s: of each step for each token that it samples or verifies: what of that grows with the batch.
+        draft_s: of each pass of a drafter around its layers: inputs, attention metadata, sampling, start of its graph.
         layer_s: kernels of a layer that are started, and end, without moving much memory.
         linear_layer_s: more of that in a layer of linear attention.
         expert_layer_s: more of that in a layer with routed experts: router, top-k, permutation.
@@ -35,6 +36,7 @@ class Device:
     flops_efficiency: float
     step_s: float
     request_s: float
+    draft_s: float
     layer_s: float
     linear_layer_s: float
     expert_layer_s: float
@@ -59,6 +61,8 @@ H100 = Device(
     # layers, then takes 7.2 ms for a token of a single request; about 7 ms is what users report of vLLM.
     step_s=400e-6,
     request_s=2e-6,
+    # A quarter of a step's: nothing is scheduled and nothing is sent out between drafts.
+    draft_s=100e-6,
     layer_s=18e-6,
     linear_layer_s=8e-6,
     expert_layer_s=20e-6,

@@ -26,42 +26,20 @@ MEMORY_USED = 0.9
 """Share of a GPU that the engine fills (vLLM's default gpu_memory_utilization)."""
 
 
-def roofline(configuration: Configuration, device: Device, tokens: int = 1) -> DecodeModel:
+def roofline(configuration: Configuration, device: Device) -> DecodeModel:
     """A modelled profile: where memory or the matrix units bind, plus what a step costs whatever it computes.
-
-    Weights are split over the GPUs of a replica. Routing is taken to be uniform and independent over experts, so that b
-    requests touch experts * (1 - (1 - active / experts)^b) of a layer: real routing is skewed and touches fewer.
 
     Args:
         configuration: model and GPUs.
         device: each of the GPUs.
-        tokens: of each request in a step. A step that verifies drafts has several; they share the request's keys and
-            values, its states and its work on the host.
 
     Returns:
         points in seconds of a step, rounded to nanoseconds; kind "modelled".
     """
-    model, gpus = configuration.model, configuration.gpus
-    b = np.array(BATCHES)
-    rows = b * tokens
-    bandwidth = device.bandwidth * gpus
-    flops = device.flops * gpus * device.flops_efficiency
-    dense = dense_parameters(model)
-    experts = model.layers * expert_parameters(model)
-    # The part that takes longer, reading weights or multiplying by them, hides the other.
-    dense_s = np.maximum(
-        WEIGHT_BYTES * dense / (bandwidth * device.weight_efficiency),
-        2 * rows * dense / flops,
-    )
-    expert_s = np.maximum(
-        WEIGHT_BYTES * experts * distinct_experts(model, rows) / (bandwidth * device.expert_efficiency),
-        2 * rows * experts * model.active_experts / flops,
-    )
-    state_s = b * moved_bytes_of_a_request(model) / (bandwidth * device.state_efficiency)
-    tau = dense_s + expert_s + state_s + _overhead(model, gpus, device, b, rows)
+    gpus, tau = configuration.gpus, step_s(configuration, device)
     return DecodeModel(
-        tuple(DecodePoint(int(at), round(float(seconds), 9)) for at, seconds in zip(b, tau, strict=True)),
-        model=model.name,
+        tuple(DecodePoint(b, round(float(seconds), 9)) for b, seconds in zip(BATCHES, tau, strict=True)),
+        model=configuration.model.name,
         device=f"{gpus} x {device.name}" if gpus > 1 else device.name,
         engine="roofline",
         kind=MODELLED,
@@ -70,6 +48,43 @@ def roofline(configuration: Configuration, device: Device, tokens: int = 1) -> D
             "context_tokens": CONTEXT,
             "fits_b": _fits(configuration, device),
         },
+    )
+
+
+def step_s(configuration: Configuration, device: Device, tokens: int = 1) -> Floats:
+    """(BATCHES,) seconds of an engine's step with so many tokens of each request.
+
+    A step that verifies drafts has several. They share the request's keys and values and the reading of its states;
+    a state is written after each of them, so that the engine can go back to any, and each is sampled.
+    """
+    rows = np.array(BATCHES) * tokens
+    return device.step_s + rows * device.request_s + forward_s(configuration.model, configuration.gpus, device, tokens)
+
+
+def forward_s(model: Architecture, gpus: int, device: Device, tokens: int = 1) -> Floats:
+    """(BATCHES,) seconds of a forward pass with so many tokens of each request.
+
+    Weights are split over the GPUs of a replica. Routing is taken to be uniform and independent over experts, so that b
+    requests touch experts * (1 - (1 - active / experts)^b) of a layer: real routing is skewed and touches fewer.
+    """
+    b = np.array(BATCHES)
+    rows = b * tokens
+    bandwidth = device.bandwidth * gpus
+    experts = model.layers * expert_parameters(model)
+    dense_s = product_s(dense_parameters(model), rows, gpus, device)
+    expert_s = np.maximum(
+        WEIGHT_BYTES * experts * distinct_experts(model, rows) / (bandwidth * device.expert_efficiency),
+        2 * rows * experts * model.active_experts / (device.flops * gpus * device.flops_efficiency),
+    )
+    state_s = b * moved_bytes_of_a_request(model, tokens) / (bandwidth * device.state_efficiency)
+    return dense_s + expert_s + state_s + _launches_s(model, gpus, device, rows)
+
+
+def product_s(parameters: int, rows: NDArray[np.int64], gpus: int, device: Device) -> Floats:
+    """Seconds of multiplying rows by dense weights: what takes longer, reading or multiplying, hides the other."""
+    return np.maximum(
+        WEIGHT_BYTES * parameters / (device.bandwidth * gpus * device.weight_efficiency),
+        2 * rows * parameters / (device.flops * gpus * device.flops_efficiency),
     )
 
 
@@ -111,19 +126,20 @@ def kept_bytes_of_a_request(model: Architecture) -> tuple[int, int]:
     return keys_and_values, (model.layers - full_layers(model)) * states
 
 
-def moved_bytes_of_a_request(model: Architecture) -> int:
-    """Bytes that a step moves for each request: keys and values are read, states read and written."""
+def moved_bytes_of_a_request(model: Architecture, tokens: int = 1) -> int:
+    """Bytes that a step moves for each request: keys and values and states are read, a state written for each token."""
     keys_and_values, states = kept_bytes_of_a_request(model)
-    return keys_and_values + 2 * states
+    return keys_and_values + (1 + tokens) * states
 
 
-def _overhead(model: Architecture, gpus: int, device: Device, b: NDArray[np.int64], rows: NDArray[np.int64]) -> Floats:
+def _launches_s(model: Architecture, gpus: int, device: Device, rows: NDArray[np.int64]) -> Floats:
+    """What the layers cost beside moving and multiplying."""
     linear = model.layers - full_layers(model)
-    fixed = device.step_s + model.layers * device.layer_s + linear * device.linear_layer_s
+    fixed = model.layers * device.layer_s + linear * device.linear_layer_s
     fixed += model.layers * device.expert_layer_s if model.experts else 0.0
     reduces = 2 * model.layers if gpus > 1 else 0  # after attention and after the feed-forward
     all_reduce_s = device.all_reduce_s + rows * model.hidden * WEIGHT_BYTES / device.link
-    return fixed + b * device.request_s + reduces * all_reduce_s
+    return fixed + reduces * all_reduce_s
 
 
 def _fits(configuration: Configuration, device: Device) -> int:

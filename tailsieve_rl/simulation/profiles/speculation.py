@@ -1,89 +1,91 @@
-"""tau(b, d): decoding with d draft tokens, from tau(b), an acceptance and the cost of a draft (paper 4.3)."""
+"""tau(b, d): decoding with d draft tokens (paper 4.3), by the roofline of its parts and an acceptance.
 
-from collections.abc import Callable, Iterable
+tau(b, d) = (step that verifies d + 1 tokens of each of b requests + drafting) / tokens that a verification yields
+"""
+
+from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tailsieve_rl.routing.decode_model import DecodeModel, DecodePoint
+from tailsieve_rl.routing.draft import geometric
 from tailsieve_rl.simulation.profiles import profile
 from tailsieve_rl.simulation.profiles.configurations import CONFIGURATIONS, H100
-from tailsieve_rl.simulation.profiles.roofline import WEIGHT_BYTES, dense_parameters, roofline
+from tailsieve_rl.simulation.profiles.drafters import Method, dflash_drafter, mtp_head
+from tailsieve_rl.simulation.profiles.roofline import BATCHES, forward_s, product_s, step_s
+
+Floats = NDArray[np.float64]
 
 ACCEPTANCE = 0.8
-"""Chance that a draft token is accepted, given that those before it were: an estimate. DeepSeek-V3's report has 85 to
-90 % for the first token of its MTP module; here one head drafts all of them, each from its own last one."""
+"""Chance that a draft is accepted, given that those before it were, where nothing else is said: the MTP head of
+Qwen3-Next yields 3.01 tokens a verification at three drafts on GSM8K, which is 0.81 (see `published`)."""
 
 
-def expected_accepted(depth: int, acceptance: float) -> float:
-    """Tokens that a verification yields: the accepted drafts, geometric in their number, and one of the model's own."""
-    return sum(acceptance**i for i in range(depth + 1))
-
-
-def with_drafts(
-    model: DecodeModel,
-    depths: Iterable[int],
-    acceptance: float,
-    draft_cost_share: float,
-    verify: Callable[[int], DecodeModel] | None = None,
+def profile_with_drafts(
+    name: str, method: Method, depths: Iterable[int], acceptance: float = ACCEPTANCE, runs: int | None = None
 ) -> DecodeModel:
-    """A decode model with points for depth 0 and for each draft depth, at every b that it has.
-
-    tau(b, d) = (time to verify d + 1 tokens of each of b requests + d drafts) / expected accepted length.
+    """The committed profile of a configuration with points for depth 0 and for each draft depth.
 
     Args:
-        model: without speculation; only its points of depth 0 are read.
-        depths: draft depths, 1 or more.
+        name: one of PROFILES.
+        method: what drafts.
+        depths: draft depths, 1 or more. A DFlash block of B drafts B - 1.
         acceptance: chance that a draft is accepted, given that those before it were.
-        draft_cost_share: time of one draft pass as a share of tau(b).
-        verify: tokens of a request -> model whose tau(b) is the time to verify them, seconds a pass. None: tau at
-            b (d + 1) requests. That suits experts, which are read for each token; it is too slow for what is read once
-            for each request however many tokens it verifies: keys, values and states.
+        runs: drafts that the drafter makes in every step, of which `depth` are verified, as vLLM's V2 runner does on
+            GPUs (from its start it has the largest depth there is); depth 0 then pays for them too. None: as many as
+            are verified, as its V1 runner does, and as an engine does that was started at that depth.
 
     Raises:
-        ValueError: for an acceptance outside of 0 to 1, a negative share or a depth below 1.
+        ValueError: for an acceptance outside of 0 to 1, a depth below 1, or one above `runs`.
     """
     chosen = sorted(set(depths))
-    if not 0 <= acceptance <= 1 or draft_cost_share < 0 or any(depth < 1 for depth in chosen):
-        raise ValueError(
-            f"acceptance = {acceptance} must be from 0 to 1, draft_cost_share = {draft_cost_share} 0 or more, "
-            f"depths = {chosen} 1 or more"
-        )
-    plain = [point for point in model.points if point.draft_depth == 0]
-    drafted = []
-    for depth in chosen:
-        accepted = expected_accepted(depth, acceptance)
-        verifier = verify(depth + 1) if verify else None
-        for point in plain:
-            pass_s = float(verifier.tau(point.b) if verifier else model.tau(point.b * (depth + 1)))
-            drafted.append(DecodePoint(point.b, (pass_s + depth * draft_cost_share * point.tau_s) / accepted, depth))
-    return replace(model, points=(*plain, *drafted))
+    if not 0 <= acceptance <= 1 or any(not 1 <= depth <= (runs or depth) for depth in chosen):
+        most = f" to {runs}" if runs else ""
+        raise ValueError(f"acceptance = {acceptance} must be from 0 to 1, depths = {chosen} from 1{most}")
+    model, accepted = profile(name), geometric(acceptance, max(chosen, default=0))
+    points = [] if runs else list(model.points)
+    for depth in [0, *chosen] if runs else chosen:
+        pass_s = step_s(CONFIGURATIONS[name], H100, depth + 1) + draft_s(name, method, depth, runs or depth)
+        points += [
+            DecodePoint(b, float(s), depth) for b, s in zip(BATCHES, pass_s / accepted.tokens(depth), strict=True)
+        ]
+    notes = {**model.notes, "drafts": method, "acceptance": list(accepted.at_least)}
+    return replace(model, points=tuple(points), notes=notes)
 
 
-def draft_cost_share(name: str) -> float:
-    """One pass of a model's MTP head as a share of tau(1): reading its one layer and the output projection.
+def draft_s(name: str, method: Method, depth: int, runs: int) -> Floats:
+    """(BATCHES,) seconds of drafting in a step.
 
-    The same roofline as the profiles; experts of the head are left out, so this is for dense models. At larger b the
-    share is kept, which is pessimistic: what grows there is the states of all layers, and the head has one.
-
-    Args:
-        name: one of PROFILES.
-    """
-    configuration = CONFIGURATIONS[name]
-    model = configuration.model
-    projection = model.vocabulary * model.hidden
-    layer = (dense_parameters(model) - projection) / model.layers
-    bandwidth = H100.bandwidth * H100.weight_efficiency * configuration.gpus
-    return (WEIGHT_BYTES * (layer + projection) / bandwidth + H100.layer_s) / float(profile(name).tau(1))
-
-
-def profile_with_mtp(name: str, depths: Iterable[int], acceptance: float = ACCEPTANCE) -> DecodeModel:
-    """The committed profile of a dense model with its MTP head at some draft depths; verification by the roofline.
+    An MTP head takes a pass for each draft; the first takes in all tokens that the step verified (vLLM pads it to
+    them), the others one of each request. DFlash's drafter takes one pass over the last token and a mask for each
+    draft, and takes in the verified tokens as context.
 
     Args:
         name: one of PROFILES.
-        depths: draft depths, 1 or more.
-        acceptance: chance that a draft is accepted, given that those before it were.
+        method: what drafts.
+        depth: drafts that the step verified, of each request.
+        runs: drafts that are made.
     """
-    configuration = CONFIGURATIONS[name]
-    return with_drafts(
-        profile(name), depths, acceptance, draft_cost_share(name), lambda tokens: roofline(configuration, H100, tokens)
-    )
+    drafter = mtp_head(name) if method == "mtp" else dflash_drafter(name)
+    model, gpus = CONFIGURATIONS[name].model, CONFIGURATIONS[name].gpus
+    b = np.array(BATCHES)
+
+    def one_pass(taken: int, tokens: int, sampled: int) -> Floats:
+        fuse_s = product_s(drafter.projection, b * taken, gpus, H100)
+        head_s = product_s(model.vocabulary * model.hidden, b * sampled, gpus, H100)
+        return H100.draft_s + fuse_s + forward_s(drafter.layers, gpus, H100, tokens) + head_s
+
+    if not runs:
+        return np.zeros(len(BATCHES))
+    if drafter.at_once:
+        return one_pass(depth + 1, runs + 1, runs)
+    return one_pass(depth + 1, depth + 1, 1) + (runs - 1) * one_pass(1, 1, 1)
+
+
+def modelled(name: str, acceptance: float | None, max_depth: int) -> DecodeModel:
+    """A shipped profile: with MTP at depths 1 to `max_depth` if an acceptance is given, else without speculation."""
+    if acceptance is None:
+        return profile(name)
+    return profile_with_drafts(name, "mtp", range(1, max_depth + 1), acceptance)

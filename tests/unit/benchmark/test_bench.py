@@ -9,8 +9,8 @@ import pytest
 from tailsieve_rl.benchmark.cell import Round, judged
 from tailsieve_rl.benchmark.report import draw, table
 from tailsieve_rl.benchmark.settings import read_bench
+from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.config.rollout_only import RolloutOnlySettings, read_rollout_only
-from tailsieve_rl.config.settings import SettingsError
 
 ROOT = Path(__file__).resolve().parents[3]
 ROUNDS = {

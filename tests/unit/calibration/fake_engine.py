@@ -21,6 +21,7 @@ class FakeEngine:
 
     `slow_first`: how much slower the first call with each number of prompts is, as with kernels that are compiled then.
     `late_s`: real seconds by which the counters come after the response.
+    `drafts`: tokens that it drafts at once, `accepted` of which each verification accepts, as far as tokens are left.
     """
 
     tau: Callable[[int], float]
@@ -33,12 +34,15 @@ class FakeEngine:
     other_tokens: int = 0
     cut: int = 0
     no_metrics: bool = False
+    drafts: int = 0
+    accepted: int = 0
     calls: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
 
     def __post_init__(self) -> None:
         self._clock = self._decode_s = 0.0
         self._ended = self._tokens = self._steps = 0
+        self._verified = [0] * (self.drafts + 1)
         self._seen: set[int] = set()
         self._counted = self._metrics()
 
@@ -54,9 +58,14 @@ class FakeEngine:
             self._clock += self.tau(len(running)) * slow
             self._steps += 1
             for request in running:
-                request[0] = self._clock if request[0] < 0 else request[0]
-                request[1] -= 1
-                self._tokens += 1
+                first, got = request[0] < 0, 1
+                if self.drafts and not first:  # as many or fewer drafts accepted: 0, 1, ... of them are counted
+                    got = min(1 + self.accepted, int(request[1]))
+                    for i in range(got):
+                        self._verified[i] += 1
+                request[0] = self._clock if first else request[0]
+                request[1] -= got
+                self._tokens += got
                 if not request[1]:
                     self._decode_s += self._clock - request[0]
                     self._ended += 1
@@ -72,7 +81,12 @@ class FakeEngine:
             "num_preemptions_total": self.preemptions * self._ended,
         }
         lines = ["# HELP vllm:generation_tokens_total Number of generation tokens processed."]
-        return "\n".join(lines + [f'vllm:{name}{{engine="0",model_name="m"}} {at}' for name, at in values.items()])
+        lines += [f'vllm:{name}{{engine="0",model_name="m"}} {at}' for name, at in values.items()]
+        if self.drafts:
+            lines.append(f'vllm:spec_decode_num_drafts_total{{engine="0"}} {self._verified[0]}')
+            name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+            lines += [f'{name}{{engine="0",position="{i}"}} {n}' for i, n in enumerate(self._verified[1:])]
+        return "\n".join(lines)
 
     async def _completions(self, request: web.Request) -> web.Response:
         call = await request.json()

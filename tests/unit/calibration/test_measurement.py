@@ -98,9 +98,35 @@ def test_prompts_of_a_file_are_used_in_turn(measure, tmp_path, name, text, sent)
 
 
 def test_the_draft_depth_of_a_running_engine_is_written_down(measure):
-    _, err, out = measure(FakeEngine(tau), "--batch-sizes", "1", "--draft-depths", "3")
+    _, err, out = measure(FakeEngine(tau, drafts=3), "--batch-sizes", "1", "--draft-depths", "3")
     assert load_profile(out).depths == (3,)
     assert err[0].startswith("calibrate: draft depth 3, b = 1: ")
+
+
+def test_a_profile_with_drafts_says_how_many_are_accepted(measure):
+    engine = FakeEngine(tau, drafts=3, accepted=2)
+    code, _, out = measure(engine, "--batch-sizes", "1,4", "--draft-depths", "3", "--tokens", "64", "--repeats", "2")
+    assert code == 0
+    profile = load_profile(out)
+    assert profile.acceptance.at_least == (1.0, 1.0, 0.0)
+    assert profile.tau([1, 4], 3) == pytest.approx([tau(1) / 3, tau(4) / 3], rel=0.02)
+    # 63 tokens after the first are 21 verifications of each request; the warm-up is not among them.
+    assert [point["verifications"] for point in json.loads(out.read_text())["measured"]] == [
+        [0, 0, 42, 0],
+        [0, 0, 168, 0],
+    ]
+
+
+def test_a_profile_without_drafts_has_no_acceptance(measure):
+    _, _, out = measure(FakeEngine(tau), "--batch-sizes", "1")
+    assert load_profile(out).acceptance is None
+
+
+@pytest.mark.parametrize(("has", "asked"), [(0, "3"), (3, "0"), (2, "3")])
+def test_an_engine_that_drafts_more_or_less_than_was_said_is_refused(measure, has, asked):
+    code, err, out = measure(FakeEngine(tau, drafts=has), "--batch-sizes", "1", "--draft-depths", asked)
+    assert (code, out.exists()) == (1, False)
+    assert err[-1] == f"tailsieve: error: the engine drafts {has} tokens at once, not {asked} (--draft-depths)"
 
 
 def test_counters_that_come_late_are_waited_for(measure):

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from tailsieve_rl.engines.emulated.server import EmulatedOutput, EmulatedServer
+from tailsieve_rl.engines.emulated.speed import Speed
+from tailsieve_rl.routing.draft import geometric
 
-TAU = [0.0, 1.0, 1.5, 2.0]
+TAU = (0.0, 1.0, 1.5, 2.0)
+SPEED = Speed({0: TAU, 2: tuple(seconds / 2 for seconds in TAU)}, geometric(0.5, 2))
 SCALE = 0.005
 
 
@@ -19,7 +22,7 @@ def _run(scenario: Coroutine[Any, Any, None]) -> None:
 
 
 async def _server(stretch: int = 1, capacity: int = 3) -> EmulatedServer:
-    return EmulatedServer(0, TAU, capacity, SCALE, stretch)
+    return EmulatedServer(0, SPEED, capacity, SCALE, stretch)
 
 
 def _call(server: EmulatedServer, name: str, tokens: int) -> "asyncio.Task[EmulatedOutput]":
@@ -150,3 +153,34 @@ def test_the_server_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_a_draft_depth_set_while_decoding_changes_the_pace_from_then_on() -> None:
+    async def scenario() -> None:
+        server = await _server()
+        await server.hold()
+        call = _call(server, "a", 41)
+        await server.arrived(1)
+        await server.start()
+        await asyncio.sleep(10 * SCALE)
+        assert await server.set_draft_depth(2) == 2
+        output = await call
+        assert 41 / 2 < _end_s(output) < 35  # 41 s without drafts, half of that with them from the start
+        # 40 tokens after the first one, 1 + 0.5 + 0.25 a verification
+        assert output.extra_fields["spec_num_draft_tokens"] == 2 * 23
+        assert output.extra_fields["tailsieve_accepted"] == (11, 6, 6)
+
+    _run(scenario())
+
+
+def test_a_depth_by_batch_size_decodes_as_the_depth_of_each_batch_size() -> None:
+    assert SPEED.table((0, 0, 2, 0)) == (0.0, 1.0, 0.75, 2.0)
+
+
+def test_a_draft_depth_that_the_profile_lacks_is_refused() -> None:
+    async def scenario() -> None:
+        server = await _server()
+        with pytest.raises(ValueError, match=r"draft depth 3 is not in the emulated profile, which has \[0, 2\]"):
+            await server.set_draft_depth(3)
+
+    _run(scenario())

@@ -9,7 +9,7 @@ import verl
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from tailsieve_rl.config.settings import SettingsError
+from tailsieve_rl.config.blocks import SettingsError
 from tailsieve_rl.rollout.checks import check_config, check_data, setup_of
 from tailsieve_rl.rollout.policy_of import make_policy
 from tailsieve_rl.routing.control.tuning import Tuning
@@ -44,6 +44,21 @@ EMULATED = (
 )
 
 
+TEACHER = "distillation.teacher_models.teacher_model"
+DISTILLED = (
+    "distillation.enabled=true",
+    "distillation.n_gpus_per_node=2",
+    "distillation.nnodes=1",
+    f"{TEACHER}.model_path=a/teacher",
+)
+
+
+def test_a_distillation_with_groups_of_one_is_accepted() -> None:
+    config = _config(*DISTILLED, "actor_rollout_ref.rollout.n=1")
+    check_config(config)
+    assert setup_of(config).responses == 1
+
+
 def test_emulated_replicas_are_as_many_as_their_own_setting_says() -> None:
     config = _config(*EMULATED, _emulated("{replicas:20}"))
     check_config(config)
@@ -71,11 +86,11 @@ def test_verls_own_defaults_with_one_override_are_accepted() -> None:
         ([_own("allocation", "{initial_groups:-1,initial_replicas:2}")], r"initial_groups=-1"),
         ([_own("allocation", "{initial_groups:4,initial_replicas:8}")], r"initial_replicas=8: m must be between 0"),
         ([_own("allocation", "{initial_groups:4,initial_replicas:0}")], r"both must be 0"),
-        (["actor_rollout_ref.rollout.n=1"], r"actor_rollout_ref.rollout.n=1: a group needs at least 2"),
+        (["actor_rollout_ref.rollout.n=0"], r"actor_rollout_ref.rollout.n=0: a group has 1 response or more"),
         (["actor_rollout_ref.rollout.max_num_seqs=64"], r"max_num_seqs=64: at allocation .* set it to 86 or more"),
         (["++algorithm.filter_groups.enable=true"], r"algorithm.filter_groups.enable=True: DAPO group filtering"),
         (["++skip.rollout_tq.enable=true"], r"skip.rollout_tq.enable=True"),
-        (["actor_rollout_ref.rollout.name=sglang"], r"rollout.name='sglang': must be one of vllm"),
+        (["actor_rollout_ref.rollout.name=sglang"], r"rollout.name='sglang': must be vllm .* single requests, by id"),
         (["actor_rollout_ref.rollout.full_determinism=true"], r"full_determinism=True: .*sampling.seed"),
         (["actor_rollout_ref.rollout.router_config_path=x.yaml"], r"router_config_path='x.yaml': mode tailsieve"),
         (["++actor_rollout_ref.rollout.agent.agent_loop_manager_class=a.B"], r"agent_loop_manager_class='a.B'"),
@@ -100,6 +115,11 @@ def test_verls_own_defaults_with_one_override_are_accepted() -> None:
             ["trainer.device=cpu", _own("sampling", "{seed:1}"), "actor_rollout_ref.rollout.max_num_batched_tokens=64"],
             r"max_num_batched_tokens=64: on CPU engines trainer.v1.tailsieve.sampling.seed needs",
         ),
+        ([*DISTILLED, "distillation.nnodes=0"], r"distillation.nnodes=0: teachers have devices of their own"),
+        ([*DISTILLED, "trainer.v1.trainer_mode=tailsieve_rollout"], r"distillation.enabled=True: nothing is trained"),
+        ([*DISTILLED, *EMULATED], r"teacher_model.inference.name='emulated': emulated engines have no model"),
+        ([*DISTILLED, f"{TEACHER}.model_path=null"], r"distillation=.*: model_path must be specified"),
+        ([*DISTILLED, f"{TEACHER}.inference.max_model_len=99"], r"distillation=\{.*'a/teacher'\}: .*requires room for"),
         ([_own("policy", "magic")], r"policy='magic'"),
     ],
 )

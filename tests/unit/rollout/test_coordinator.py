@@ -5,6 +5,7 @@ Real engines meet it in tests/e2e.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tailsieve_rl.rollout.coordinator import Coordinator
 from tailsieve_rl.rollout.errors import StepFailed
 from tailsieve_rl.routing.allocation import Allocation
 from tailsieve_rl.routing.control import Fixed
+from tailsieve_rl.routing.draft import DraftDepths
 from tailsieve_rl.routing.outcome import ResponseStatus
 from tailsieve_rl.routing.plan import plan_step
 from tailsieve_rl.routing.policies import TwoPool
@@ -45,6 +47,13 @@ class _Engine:
         self.hold = _Method(lambda: self.asked.append("hold"))
         self.arrived = _Method(lambda calls: self.asked.append(calls))
         self.start = _Method(lambda: self.asked.append("start"))
+        self.depths: list[int] = []
+        self.deepest = 9
+        self.set_draft_depth = _Method(self._draft)
+
+    def _draft(self, depth: int) -> int:
+        self.depths.append(min(depth, self.deepest))
+        return self.depths[-1]
 
     def _abort(self, ids: list[str], timeout_s: float) -> dict[str, Any]:
         self.aborted += ids
@@ -286,5 +295,46 @@ def test_emulated_engines_begin_together_once_every_call_of_the_step_is_on_its_w
         outcome = await asyncio.wait_for(coordinator.wait_step(), 1)
         assert (outcome.gen_time_s, outcome.tail_time_s) == (3.25, 2.0)
         assert {record.dispatch_s for record in outcome.records} == {0.0}
+
+    asyncio.run(scenario())
+
+
+def test_engines_draft_as_deep_as_their_pool_and_are_told_only_of_changes() -> None:
+    async def scenario() -> None:
+        step = _Step()
+        step.plan = replace(step.plan, depths=DraftDepths(tail=4, bulk=1))
+        await step.coordinator.configure(*step.limits, drafts=True)
+        for plan in (step.plan, step.plan, replace(step.plan, depths=DraftDepths(tail=4, bulk=2))):
+            await step.coordinator.begin_step(plan, {group.uid: 0 for group in plan.groups}, 0.0)
+        assert step.engines["a"].depths == [4] and step.engines["b"].depths == [1, 2]
+
+    asyncio.run(scenario())
+
+
+def test_an_engine_that_does_not_take_its_depth_fails_the_step() -> None:
+    async def scenario() -> None:
+        step = _Step()
+        step.engines["a"].deepest = 3
+        step.plan = replace(step.plan, depths=DraftDepths(tail=4))
+        await step.coordinator.configure(*step.limits, drafts=True)
+        with pytest.raises(StepFailed, match="replica a drafts 3 tokens, not 4 as told"):
+            await step.coordinator.begin_step(step.plan, {}, 0.0)
+
+    asyncio.run(scenario())
+
+
+def test_drafts_of_all_calls_of_a_response_are_in_its_record() -> None:
+    async def scenario() -> None:
+        step = _Step()
+        step.plan = replace(step.plan, depths=DraftDepths(bulk=2))
+        coordinator = await step.begin()
+        await step.acquire("x", 0)
+        await step.acquire("x", 0, turn=1)
+        await coordinator.release("x.0.0.0", 5, 8, (2, 1, 1, 0, 0))  # engines count up to their largest depth
+        await coordinator.release("x.0.0.1", 2, 2, (1,))
+        assert coordinator._run is not None
+        [record] = coordinator._run.outcome().records
+        assert (record.draft_depth, record.drafted_tokens, record.accepted) == (2, 10, (3, 1, 1))
+        assert record.accepted_tokens == 3
 
     asyncio.run(scenario())

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tailsieve_rl.config.settings import ReplayWorkloadSettings, Settings, SettingsError
+from tailsieve_rl.config.blocks import SettingsError
+from tailsieve_rl.config.settings import ReplayWorkloadSettings, Settings
 from tailsieve_rl.rollout.forced_lengths import ForcedLengths
 from tailsieve_rl.rollout.prompt_stream import Prompt
 from tailsieve_rl.simulation.workloads import WORKLOADS

@@ -137,6 +137,26 @@ def test_no_controller_goes_where_a_replica_lacks_room(which: int) -> None:
         assert decided.m == 0 or tuning.has_room(narrow, Allocation(max(decided.q_next, 1), decided.m))
 
 
+def test_where_no_pair_has_room_the_tail_runs_among_the_others() -> None:
+    tight = replace(SETUP, capacity=36)  # uniform needs 32, with a tail set on its way 34; any bulk pool needs 43
+    controller = Joint(Allocation(2, 1), SLOWING)
+    outcome = step_of(controller.start(tight), controller, 2, np.random.default_rng(0), 10)
+    assert controller.decide(controller.observe(controller.start(tight), outcome), outcome.plan.q_next).m == 0
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_where_the_start_has_room_but_no_change_of_q_has_a_controller_stays_or_goes_to_uniform(which: int) -> None:
+    narrow = replace(SETUP, capacity=43)  # of the three bulk replicas each needs 43, and one group more would need 44
+    start = Allocation(1, 1)
+    controller = controllers(start)[which]
+    assert not controller.tuning.has_room(narrow, start)  # type: ignore[attr-defined]
+    rng, state, q = np.random.default_rng(0), controller.start(narrow), 1
+    for _ in range(25):
+        outcome = step_of(state, controller, q, rng, 10)
+        assert outcome.plan.allocation in (start, Allocation(1, 0), UNIFORM)
+        state, q = controller.observe(state, outcome), outcome.plan.q_next
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_reports_name_what_is_proposed_and_predicted(which: int) -> None:
     controller = controllers(Allocation(4, 2))[which]

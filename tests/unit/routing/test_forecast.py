@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tailsieve_rl.routing.allocation import UNIFORM, Allocation
-from tailsieve_rl.routing.control.forecast import Draws, Forecast, draw
+from tailsieve_rl.routing.control.forecast import Draws, Forecast, PoolTaus, draw, same_tau
 from tailsieve_rl.routing.makespan import round_robin, step_time
 
 TAU = np.concatenate([[0.0], 0.005 * (1 + np.arange(1, 600) / 32)])
@@ -48,6 +48,13 @@ def test_both_generations_of_a_prompt_are_as_alike_as_two_real_ones() -> None:
     assert np.corrcoef(first, again)[0, 1] == pytest.approx(real, abs=0.05)
 
 
+def test_groups_of_one_are_taken_to_be_as_alike_again_as_the_paper_measured() -> None:
+    """One response shows nothing of it. Taken as not alike at all, no prompt would be worth isolating."""
+    drawn = draw(past_groups(4000, 0.8, 0.6, n=1), 64, 60, np.random.default_rng(1))
+    first, again = (np.log(x).reshape(-1) for x in (drawn.first, drawn.again))
+    assert np.corrcoef(first, again)[0, 1] == pytest.approx(0.65, abs=0.05)
+
+
 def test_the_same_seed_draws_the_same_and_another_one_does_not() -> None:
     past = past_groups(256, 0.8, 0.5)
     one, same, other = (draw(past, 64, 4, np.random.default_rng(seed)) for seed in (1, 1, 2))
@@ -65,7 +72,7 @@ def test_few_or_equal_groups_can_be_drawn_from(past: np.ndarray) -> None:
 @pytest.mark.parametrize("at", [Allocation(3, 1), Allocation(5, 2), Allocation(8, 3)])
 def test_a_forecast_is_the_makespan_of_the_step_that_it_plays_over(at: Allocation) -> None:
     lengths, again = past_groups(16, 0.8, 0.5, seed=1), past_groups(16, 0.8, 0.5, seed=2)
-    forecast = Forecast(Draws(lengths[None], again[None]), replicas=4, tau=TAU)
+    forecast = Forecast(Draws(lengths[None], again[None]), replicas=4, tau=same_tau(TAU))
     bulk = round_robin(16, 8, 4 - at.m)
     fresh = step_time(lengths, bulk, np.zeros(16, bool), 16 - at.q, TAU)
     assert forecast.bulk_s(at)[0] == pytest.approx(float(fresh.cutoff_s))
@@ -79,7 +86,7 @@ def test_a_forecast_is_the_makespan_of_the_step_that_it_plays_over(at: Allocatio
 
 def test_without_a_tail_pool_the_step_ends_with_its_last_group() -> None:
     lengths = past_groups(16, 0.8, 0.5)
-    forecast = Forecast(Draws(lengths[None], lengths[None]), replicas=4, tau=TAU)
+    forecast = Forecast(Draws(lengths[None], lengths[None]), replicas=4, tau=same_tau(TAU))
     whole = step_time(lengths, round_robin(16, 8, 4), np.zeros(16, bool), 16, TAU)
     assert forecast.step_s(UNIFORM) == forecast.step_s(Allocation(4, 0)) == pytest.approx(float(whole.cutoff_s))
 
@@ -87,6 +94,6 @@ def test_without_a_tail_pool_the_step_ends_with_its_last_group() -> None:
 def test_the_tail_pools_own_decode_model_counts_for_the_tail_only() -> None:
     lengths = past_groups(16, 0.8, 0.5)
     draws, at = Draws(lengths[None], lengths[None]), Allocation(4, 2)
-    plain, fast = Forecast(draws, 4, TAU), Forecast(draws, 4, TAU, tail_tau=TAU / 2)
+    plain, fast = Forecast(draws, 4, same_tau(TAU)), Forecast(draws, 4, PoolTaus(TAU / 2, TAU, TAU))
     assert fast.tail_s(at) == pytest.approx(plain.tail_s(at) / 2)
     assert fast.bulk_s(at) == pytest.approx(plain.bulk_s(at))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailsieve_rl.routing.allocation import UNIFORM, Allocation
-from tailsieve_rl.routing.control.forecast import Draws, Forecast
+from tailsieve_rl.routing.control.forecast import Draws, Forecast, same_tau
 from tailsieve_rl.routing.control.outer import (
     Pressure,
     balanced_share,
@@ -25,7 +25,7 @@ def heavy_tail(replicas: int = 4, tau: np.ndarray = TAU) -> Forecast:
     rng = np.random.default_rng(3)
     lengths = rng.integers(90, 110, (6, 16, 4))
     lengths[:, :2] *= 10
-    return Forecast(Draws(lengths, lengths), replicas, tau)
+    return Forecast(Draws(lengths, lengths), replicas, same_tau(tau))
 
 
 @given(positive, positive, positive, positive)
@@ -88,7 +88,7 @@ def test_a_split_without_room_is_not_chosen() -> None:
 
 def test_uniform_routing_is_chosen_where_no_split_is_faster() -> None:
     lengths = np.full((4, 16, 4), 100)
-    even = Forecast(Draws(lengths, lengths), 4, TAU)
+    even = Forecast(Draws(lengths, lengths), 4, same_tau(TAU))
     assert choose_split(even, Allocation(2, 1), towards_tail=True, allowed=[1, 2, 3]).target == UNIFORM
 
 

@@ -10,8 +10,11 @@ import pytest
 from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus
 from tailsieve_rl.routing.plan import Pool
 from tailsieve_rl.telemetry import run_files
-from tailsieve_rl.telemetry.compare import RunFilesError, table
+from tailsieve_rl.telemetry.compare import table
 from tailsieve_rl.telemetry.run_files import RunFiles
+from tailsieve_rl.telemetry.runs import RunFilesError
+
+from .written import write_run
 
 
 def _files(out: Path, resumed_after: int = 0, mode: str = "tailsieve") -> RunFiles:
@@ -83,6 +86,12 @@ def test_the_table_sets_runs_side_by_side_with_the_ratio_of_paired_steps(tmp_pat
     assert "0.75 (0.75-0.75)" in text
     assert "4.00 (4.00-4.00)" in text and "3.00 (3.00-3.00)" in text
     assert "0.200 -> 0.400" in text
+
+
+def test_rollouts_without_training_are_compared_too(tmp_path: Path) -> None:
+    text = table([write_run(tmp_path / policy, policy, steps=2) for policy in ("uniform", "tailsieve")])
+    [reward] = [line for line in text.splitlines() if line.startswith("reward")]
+    assert reward.split()[-2:] == ["-", "-"]
 
 
 def test_a_folder_without_a_run_is_refused_by_name(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""`tailsieve evaluate`: accuracies of models on mathematical benchmarks, as in the paper's Table 3."""
