@@ -22,6 +22,9 @@ VARIABLES = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     # R replicas and R trainer ranks share the cores: more threads each only makes them wait for one another.
     "OMP_NUM_THREADS": "1",
+    # vLLM's n-gram drafter brings numba, whose pool would else make PyTorch's threads two again, which wait for each
+    # other.
+    "NUMBA_NUM_THREADS": "1",
 }
 
 

@@ -8,6 +8,12 @@ convolution
               before than there are now, the kernel ends the engine
     the end   when tests/live/test_speculation.py and test_cpu_drafts.py pass without it
 
+states
+    version   vLLM 0.30.0, v1/attention/backends/gdn_attn.py
+    why       a step that verifies drafts leaves a state behind each of its tokens, and the next takes the one behind
+              the last that was accepted. If it verifies none itself it takes the first, whatever was accepted
+    the end   the same; see also vLLM's issue 39273
+
 contiguous
     version   vLLM 0.30.0, _custom_ops.py: fused_sigmoid_gating_delta_rule_update_cpu
     why       decoding one request without drafts hands the kernel a slice of the block table, whose last stride is not
@@ -26,6 +32,7 @@ import torch.nn.functional as F
 from vllm import _custom_ops as ops
 from vllm.model_executor.layers.mamba.ops.cpu import gdn_attention
 from vllm.v1.kv_cache_interface import MambaSpec
+from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 
 NATIVE_WIDTH = 4
 """The only width of a convolution that vLLM's kernel knows."""
@@ -115,17 +122,21 @@ def _last_inputs(states: torch.Tensor, slots: torch.Tensor, accepted: torch.Tens
     return kept.gather(2, window.expand(-1, kept.shape[1], -1))
 
 
-def settle(runner: Any) -> None:
-    """Put the states of all sequences where a step without drafts looks for them, as if one token had been accepted."""
+def settle(runner: Any, scheduled: Any) -> None:
+    """Put the state of each sequence that verifies no drafts in this step where such a step looks for it."""
     batch = runner.input_batch
     counts = batch.num_accepted_tokens_cpu_tensor[: batch.num_reqs]
-    rows = (counts > 1).nonzero().squeeze(1)
+    drafts, tokens = scheduled.scheduled_spec_decode_tokens, scheduled.num_scheduled_tokens
+    verifying = {request for request, found in drafts.items() if found and tokens[request] == len(found) + 1}
+    rows = [row for row, request in enumerate(batch.req_ids) if counts[row] > 1 and request not in verifying]
+    if not rows:
+        return
     accepted = counts[rows].long()
     for group_id, group in enumerate(runner.kv_cache_config.kv_cache_groups):
-        if not len(rows) or not isinstance(group.kv_cache_spec, MambaSpec):
+        if not isinstance(group.kv_cache_spec, MambaSpec):
             continue
-        table = batch.block_table[group_id].get_device_tensor(batch.num_reqs).long()
-        first, last = table[rows, 0], table[rows, accepted - 1]
+        table = batch.block_table[group_id].get_cpu_tensor()[rows].long()
+        first, last = table[:, 0], table.gather(1, accepted[:, None] - 1).squeeze(1)
         for name in group.layer_names:
             layer = runner.compilation_config.static_forward_context[name]
             inputs, states = gdn_attention._conv_buffer_view(layer), gdn_attention._ssm_state_view(layer)
@@ -133,6 +144,18 @@ def settle(runner: Any) -> None:
             width = inputs.shape[2] - runner.num_spec_tokens + 1
             inputs[first, :, : width - 1] = _last_inputs(inputs, first, accepted, width)
     counts[rows] = 1
+
+
+def with_settled_states(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The runner's preparation of a step, after `settle`."""
+
+    @functools.wraps(original)
+    def prepare_inputs(runner: Any, scheduled: Any, *arguments: Any, **keywords: Any) -> Any:
+        if runner.num_spec_tokens and runner.model_config.is_hybrid:
+            settle(runner, scheduled)
+        return original(runner, scheduled, *arguments, **keywords)
+
+    return prepare_inputs
 
 
 def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -149,8 +172,9 @@ def with_contiguous_arguments(original: Callable[..., torch.Tensor]) -> Callable
 
 
 def mend() -> None:
-    """Put all three in place."""
+    """Put all of them in place."""
     gdn_attention._spec_forward = spec_forward
+    CPUModelRunner._prepare_inputs = with_settled_states(CPUModelRunner._prepare_inputs)
     ops.fused_sigmoid_gating_delta_rule_update_cpu = with_contiguous_arguments(
         ops.fused_sigmoid_gating_delta_rule_update_cpu
     )

@@ -26,13 +26,7 @@ from tailsieve_rl.versions import no_speculation
 
 
 class DraftExtension:
-    """A worker extension. Naming it is what imports this module."""
-
-    model_runner: Any
-
-    def settle_drafts(self) -> None:
-        """Before a step without drafts, if the last one verified some."""
-        cpu_delta_net.settle(self.model_runner)
+    """Adds nothing to the worker: naming it is what imports this module."""
 
 
 def expand(

@@ -26,12 +26,14 @@ class Drafting:
 
     Attributes:
         largest: tokens drafted at once, at most.
-        live: whether the depth can be set; not where the user gave a schedule or a scheduler, for it is theirs.
+        live: whether the depth can be set: not where the user gave a schedule or a scheduler, for it is theirs.
+        counted: whether drafts are counted: not where the user gave a scheduler.
         has_weights: of its own, which an update of the target's does not bring.
     """
 
     largest: int
     live: bool
+    counted: bool
     has_weights: bool
 
 
@@ -63,13 +65,13 @@ def fill(engine_kwargs: dict[str, Any], rollout: Any, longest_context: int | Non
         raise InputError("speculative_config.num_speculative_tokens must be given, and be 1 or more")
     engine_kwargs.setdefault("per_request_spec_decode_metrics", "summary")
     _make_room(engine_kwargs, rollout, largest, longest_context)
-    live = SCHEDULE not in config and "scheduler_cls" not in engine_kwargs
-    if live:
-        engine_kwargs["scheduler_cls"] = draft_depth.SCHEDULER
-        if not on_cpu:
-            in_use = {largest, *(range(largest) if depths is None else depths)}
-            _graphs(engine_kwargs, rollout, config, in_use)
-    return Drafting(largest, live, config.get("method") not in WITHOUT_WEIGHTS)
+    counted = "scheduler_cls" not in engine_kwargs
+    live = counted and SCHEDULE not in config
+    engine_kwargs.setdefault("scheduler_cls", draft_depth.SCHEDULER if live else draft_depth.BY_BATCH_SIZE)
+    if live and not on_cpu:
+        in_use = {largest, *(range(largest) if depths is None else depths)}
+        _graphs(engine_kwargs, rollout, config, in_use)
+    return Drafting(largest, live, counted, has_weights=config.get("method") not in WITHOUT_WEIGHTS)
 
 
 def _make_room(engine_kwargs: dict[str, Any], rollout: Any, largest: int, longest_context: int | None) -> None:

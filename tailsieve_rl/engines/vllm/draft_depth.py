@@ -22,11 +22,11 @@ from tailsieve_rl.engines.vllm import draft_internals
 from tailsieve_rl.routing.draft import Depth, depth_at
 
 SCHEDULER = f"{__name__}.draft_depth_scheduler"
+BY_BATCH_SIZE = f"{__name__}.batch_size_scheduler"
+"""The same, with the user's schedule in force: it counts, and sets nothing."""
+
 SET, GET, COUNT = "set_draft_depth", "get_draft_depth", "count_drafts"
 """Names of the core's methods."""
-
-SETTLE = "settle_drafts"
-"""Name of the CPU worker's method that puts each state where a step without drafts looks for it."""
 
 
 class DraftDepth:
@@ -38,10 +38,13 @@ class DraftDepth:
     has_mamba_layers: bool
     running: list[Any]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, keep_schedule: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._drafts = self._draft_tokens = self._accepted_tokens = 0
-        self._look_up(self.num_spec_tokens)
+        if keep_schedule and self.dynamic_sd_lookup:
+            self._depth: Depth = tuple(self.dynamic_sd_lookup)
+        else:
+            self._look_up(self.num_spec_tokens)
 
     def set_draft_depth(self, depth: Depth) -> Depth:
         """From the next step on, a depth for all batches or one by running requests; returns what is in force.
@@ -67,15 +70,10 @@ class DraftDepth:
     def leaves_states_behind(self, depth: Depth) -> bool:
         """Whether requests run whose recurrent layers would go on from a wrong state if `depth` were set.
 
-        After a step that verified drafts, vLLM 0.30 keeps a state for each token that might have been accepted, and a
-        step without drafts takes the first, whatever was accepted.
+        A step that verifies drafts leaves a state behind each of its tokens, and in vLLM 0.30 a step without drafts
+        takes the first, whatever was accepted. (Not on a CPU: `cpu_delta_net.py` mends it there.)
         """
         return depth == 0 != self.draft_depth() and self.has_mamba_layers and bool(self.running)
-
-    def drop_drafts(self) -> None:
-        """Forget the drafts that the next step would verify."""
-        for request in self.running:
-            request.spec_token_ids = []
 
     def compute_anew(self) -> None:
         """Let what runs begin the next step from its tokens, not from its states: a prefill."""
@@ -125,21 +123,20 @@ def draft_depth_scheduler(vllm_config: VllmConfig, **kwargs: Any) -> DraftDepth:
     return chosen(vllm_config=vllm_config, **kwargs)
 
 
+def batch_size_scheduler(vllm_config: VllmConfig, **kwargs: Any) -> DraftDepth:
+    """The same, with the schedule of vLLM's configuration in force."""
+    return draft_depth_scheduler(vllm_config, keep_schedule=True, **kwargs)
+
+
 class _Core(Protocol):
     scheduler: DraftDepth
     vllm_config: VllmConfig
 
-    def collective_rpc(self, method: str) -> Any: ...
-
 
 def _add_to_core() -> None:
     def set_draft_depth(core: _Core, depth: Depth) -> Depth:
-        if core.scheduler.leaves_states_behind(depth):
-            if core.vllm_config.device_config.device_type == "cpu":
-                core.scheduler.drop_drafts()
-                core.collective_rpc(SETTLE)
-            else:  # where the next step may be on its way already
-                core.scheduler.compute_anew()
+        if core.vllm_config.device_config.device_type != "cpu" and core.scheduler.leaves_states_behind(depth):
+            core.scheduler.compute_anew()
         return core.scheduler.set_draft_depth(depth)
 
     def get_draft_depth(core: _Core) -> Depth:

@@ -121,13 +121,15 @@ class TailSieveVLLMServer(vLLMHttpServer):
         return depth
 
     async def speculation_stats(self) -> dict[str, Any]:
-        """The depth in force (None: it varies), the largest, and the engine's counts since it started.
+        """The depth in force (None: it varies), the largest, and the engine's counts since it started (None: unknown).
 
         `drafts` were verified, of `draft_tokens` in all, of which `accepted_tokens` were accepted: a step that verified
         drafts gave 1 + accepted_tokens / drafts tokens a request on the average.
         """
-        counts = {"drafts": 0, "draft_tokens": 0, "accepted_tokens": 0}
-        if self._drafting is not None and self._drafting.live and self.node_rank == 0:
+        counts: dict[str, int | None] = dict.fromkeys(("drafts", "draft_tokens", "accepted_tokens"), 0)
+        if self._drafting is not None and not self._drafting.counted:
+            counts = dict.fromkeys(counts)
+        elif self._drafting is not None and self.node_rank == 0:
             counts = await self.engine.engine_core.call_utility_async(draft_depth.COUNT)
         return {
             "replica": self.replica_rank,

@@ -72,15 +72,18 @@ def test_the_users_capture_sizes_stay(own):
     assert [entry[2] for entry in arguments["speculative_config"][SCHEDULE]] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    "own",
-    [{"speculative_config": NGRAM | {SCHEDULE: [[1, 64, 2]]}}, {"speculative_config": NGRAM, "scheduler_cls": "a.B"}],
-)
-def test_the_users_schedule_or_scheduler_stays_and_the_depth_is_not_ours(own):
-    arguments = dict(own)
-    assert not fill(arguments, rollout(), 4096, on_cpu=False).live
-    assert arguments["speculative_config"] == own["speculative_config"]
-    assert arguments.get("scheduler_cls") == own.get("scheduler_cls")
+def test_the_users_schedule_stays_and_its_drafts_are_counted():
+    own = NGRAM | {SCHEDULE: [[1, 64, 2]]}
+    arguments = {"speculative_config": own}
+    drafting = fill(arguments, rollout(), 4096, on_cpu=False)
+    assert (drafting.live, drafting.counted) == (False, True)
+    assert arguments["speculative_config"] == own and arguments["scheduler_cls"] == draft_depth.BY_BATCH_SIZE
+
+
+def test_the_users_scheduler_stays():
+    arguments = {"speculative_config": NGRAM, "scheduler_cls": "a.B"}
+    drafting = fill(arguments, rollout(), 4096, on_cpu=False)
+    assert (drafting.live, drafting.counted, arguments["scheduler_cls"]) == (False, False, "a.B")
 
 
 def test_all_requests_drafts_fit_one_step_and_the_context_is_not_stretched_beyond_the_models():

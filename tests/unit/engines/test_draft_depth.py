@@ -11,6 +11,7 @@ from tailsieve_rl.engines.vllm.draft_depth import (
     AsyncDraftDepthScheduler,
     DraftDepth,
     DraftDepthScheduler,
+    batch_size_scheduler,
     draft_depth_scheduler,
 )
 from tailsieve_rl.input_error import InputError
@@ -19,10 +20,10 @@ from tailsieve_rl.input_error import InputError
 class Bare:
     """What the mix-in finds of vLLM's scheduler."""
 
-    def __init__(self, largest: int, recurrent: bool = False) -> None:
+    def __init__(self, largest: int, recurrent: bool = False, schedule: list[int] | None = None) -> None:
         self.scheduler_config = SimpleNamespace(max_num_seqs=4)
         self.num_spec_tokens = largest
-        self.dynamic_sd_lookup = None
+        self.dynamic_sd_lookup = schedule
         self.has_mamba_layers = recurrent
         self.running = []
         self.resets = 0
@@ -44,6 +45,12 @@ def test_the_largest_depth_is_in_force_at_first_for_every_batch_size():
     assert scheduler.dynamic_sd_lookup == [3] * 5 and scheduler.draft_depth() == 3
 
 
+def test_a_schedule_that_is_kept_stays_in_force():
+    schedule = [0, 3, 2, 1, 0]
+    assert Depth(3, schedule=schedule, keep_schedule=True).dynamic_sd_lookup == schedule
+    assert Depth(3, schedule=schedule).dynamic_sd_lookup == [3] * 5
+
+
 def test_a_depth_holds_for_every_batch_size_until_the_next():
     scheduler = Depth(3)
     assert scheduler.set_draft_depth(1) == 1 and scheduler.dynamic_sd_lookup == [1] * 5
@@ -62,22 +69,15 @@ def test_an_engine_without_drafts_has_depth_0_only():
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize(("recurrent", "running"), [(True, True), (True, False), (False, True)])
-def test_the_states_of_what_runs_are_seen_to_when_drafting_ends_in_a_recurrent_model(recurrent, running, device):
+def test_what_runs_in_a_recurrent_model_is_computed_anew_when_drafting_ends(recurrent, running, device):
     scheduler = Depth(3, recurrent)
-    request = SimpleNamespace(spec_token_ids=[4, 5, 6])
-    scheduler.running = [request] * running
-    core = SimpleNamespace(
-        scheduler=scheduler,
-        vllm_config=SimpleNamespace(device_config=SimpleNamespace(device_type=device)),
-        collective_rpc=(called := []).append,
-    )
-    for depth, seen_to in ((1, False), (0, recurrent and running), (0, False), (2, False)):
-        called.clear()
+    scheduler.running = ["request"] * running
+    config = SimpleNamespace(device_config=SimpleNamespace(device_type=device))
+    core = SimpleNamespace(scheduler=scheduler, vllm_config=config)
+    for depth, anew in ((1, False), (0, recurrent and running and device != "cpu"), (0, False), (2, False)):
         scheduler.resets = 0
         assert EngineCore.set_draft_depth(core, depth) == EngineCore.get_draft_depth(core) == depth
-        assert called == (["settle_drafts"] if seen_to and device == "cpu" else [])
-        assert scheduler.resets == (seen_to and device == "cuda")
-    assert request.spec_token_ids == ([] if recurrent and running and device == "cpu" else [4, 5, 6])
+        assert scheduler.resets == anew
 
 
 def test_every_verified_draft_is_counted_without_those_that_a_grammar_ruled_out():
@@ -89,10 +89,11 @@ def test_every_verified_draft_is_counted_without_those_that_a_grammar_ruled_out(
 
 def test_the_scheduler_is_of_the_kind_that_vllm_settled_on(monkeypatch):
     for kind in (DraftDepthScheduler, AsyncDraftDepthScheduler):
-        monkeypatch.setattr(kind, "__init__", lambda self, vllm_config, **_: None)
+        monkeypatch.setattr(kind, "__init__", lambda self, vllm_config, **given: vars(self).update(given))
     for asynchronous, kind in ((False, DraftDepthScheduler), (True, AsyncDraftDepthScheduler)):
         config = SimpleNamespace(scheduler_config=SimpleNamespace(async_scheduling=asynchronous))
         assert type(draft_depth_scheduler(config)) is kind
+        assert type(batch_size_scheduler(config)) is kind and batch_size_scheduler(config).keep_schedule
 
 
 def test_the_installed_vllm_has_what_a_live_depth_rests_on():
