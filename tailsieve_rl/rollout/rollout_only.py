@@ -94,9 +94,8 @@ class RolloutOnlyTrainer(WithoutTraining):
             return make_policy(self.settings, self.setup)
         start = starting_allocation(self.settings, self.setup)
         model = self._model() if name in NEEDS_LENGTHS | SCHEDULES else decode_model_of(self.settings)
-        if (
-            model is not None and name in SCHEDULES and not self._emulated
-        ):  # recurrent models cannot end drafts by the batch size
+        exact = self._emulated or self.config.trainer.device == "cpu"
+        if model is not None and name in SCHEDULES and not exact:  # see DraftDepth.keep_states_right
             model = replace(model, points=tuple(point for point in model.points if point.draft_depth))
         return named_policy(name, self.setup, start, model, self.settings.speculation.depth)
 

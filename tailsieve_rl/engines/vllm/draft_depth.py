@@ -50,8 +50,7 @@ class DraftDepth:
         """From the next step on, a depth for all batches or one by running requests; returns what is in force.
 
         Raises:
-            ValueError: if a depth is not between 0 and the engine's largest, or a schedule would end drafts while
-                requests of such a model run.
+            ValueError: if a depth is not between 0 and the engine's largest.
         """
         depth = depth if isinstance(depth, int) else tuple(depth)
         each = (depth,) if isinstance(depth, int) else depth
@@ -59,25 +58,28 @@ class DraftDepth:
             raise ValueError(
                 f"draft depth {depth} must lie between 0 and {self.num_spec_tokens}, this engine's largest"
             )
-        if self.has_mamba_layers and min(each) == 0 < max(each):
-            raise ValueError(f"draft depth {depth}: a model with recurrent layers cannot end drafts by the batch size")
         self._look_up(depth)
         return self.draft_depth()
 
     def draft_depth(self) -> Depth:
         return self._depth
 
-    def leaves_states_behind(self, depth: Depth) -> bool:
-        """Whether requests run whose recurrent layers would go on from a wrong state if `depth` were set.
+    def keep_states_right(self, depth: Depth) -> None:
+        """Before `depth` is set where nothing else sees to it that recurrent layers go on from the right states.
 
         A step that verifies drafts leaves a state behind each of its tokens, and in vLLM 0.30 a step without drafts
-        takes the first, whatever was accepted. (Not on a CPU: `cpu_delta_net.py` mends it there.)
-        """
-        return depth == 0 != self.draft_depth() and self.has_mamba_layers and bool(self.running)
+        takes the first, whatever was accepted: if drafts end, what runs is computed anew from its tokens, a prefill.
+        On a CPU `cpu_delta_net.py` mends the states themselves.
 
-    def compute_anew(self) -> None:
-        """Let what runs begin the next step from its tokens, not from its states: a prefill."""
-        super().reset_prefix_cache(reset_running_requests=True)  # type: ignore[misc]
+        Raises:
+            ValueError: if a schedule would end drafts between two settings.
+        """
+        if not self.has_mamba_layers:
+            return
+        if not isinstance(depth, int) and min(depth) == 0 < max(depth):
+            raise ValueError(f"draft depth {depth}: a model with recurrent layers cannot end drafts by the batch size")
+        if depth == 0 != self.draft_depth() and self.running:
+            super().reset_prefix_cache(reset_running_requests=True)  # type: ignore[misc]
 
     def count_drafts(self) -> dict[str, int]:
         """Since the start: drafts verified, tokens in them, tokens of them accepted."""
@@ -135,8 +137,8 @@ class _Core(Protocol):
 
 def _add_to_core() -> None:
     def set_draft_depth(core: _Core, depth: Depth) -> Depth:
-        if core.vllm_config.device_config.device_type != "cpu" and core.scheduler.leaves_states_behind(depth):
-            core.scheduler.compute_anew()
+        if core.vllm_config.device_config.device_type != "cpu":
+            core.scheduler.keep_states_right(depth)
         return core.scheduler.set_draft_depth(depth)
 
     def get_draft_depth(core: _Core) -> Depth:

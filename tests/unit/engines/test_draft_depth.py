@@ -80,6 +80,19 @@ def test_what_runs_in_a_recurrent_model_is_computed_anew_when_drafting_ends(recu
         assert scheduler.resets == anew
 
 
+def test_only_where_states_are_mended_a_schedule_ends_drafts_in_a_recurrent_model():
+    for device, recurrent, refused in (("cuda", True, True), ("cuda", False, False), ("cpu", True, False)):
+        config = SimpleNamespace(device_config=SimpleNamespace(device_type=device))
+        core = SimpleNamespace(scheduler=Depth(3, recurrent), vllm_config=config)
+        assert EngineCore.set_draft_depth(core, [3, 3, 1]) == (3, 3, 1)
+        if refused:
+            with pytest.raises(ValueError, match="cannot end drafts by the batch size"):
+                EngineCore.set_draft_depth(core, [3, 3, 0])
+        else:
+            assert EngineCore.set_draft_depth(core, [3, 3, 0]) == (3, 3, 0)
+            assert core.scheduler.dynamic_sd_lookup == [3, 3, 0, 0, 0]
+
+
 def test_every_verified_draft_is_counted_without_those_that_a_grammar_ruled_out():
     scheduler = Depth(3)
     assert scheduler.make_spec_decoding_stats(None, 3, 2, None, "a") == "vLLM's"
