@@ -19,4 +19,5 @@ ruff check --quiet .
 echo "test: mypy"
 mypy --no-error-summary
 echo "test: pytest"
-exec pytest --maxfail=3 "$@"
+# One process for the tests with engines (tests/conftest.py), one for all others beside it.
+exec pytest --maxfail=3 --numprocesses=2 --dist=loadgroup "$@"

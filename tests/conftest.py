@@ -33,6 +33,11 @@ def tensor_parallel(request: pytest.FixtureRequest) -> int:
     return request.config.getoption("tensor_parallel")
 
 
+WITH_ENGINES = ("live", "e2e")
+"""Folders of which one test at a time runs, whatever `--numprocesses` is: each takes all cores, and much memory."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test by its folder; quick folders first."""
     order = list(TIMEOUT_S)
@@ -41,6 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if folder not in TIMEOUT_S:
             raise pytest.UsageError(f"{item.path}: tests belong into one of {', '.join(TIMEOUT_S)}")
         item.add_marker(folder)
+        if folder in WITH_ENGINES:
+            item.add_marker(pytest.mark.xdist_group("engines"))
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S[folder]))
     items.sort(key=lambda item: order.index(item.path.relative_to(HERE).parts[0]))
