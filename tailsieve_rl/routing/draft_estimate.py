@@ -28,6 +28,8 @@ DRAFT_SHARE = 0.1
 GUESS_WEIGHT = 1e-4
 """Of the guesses c_0 = 0 and c = that share, against what was measured. Until two depths have run they say that nothing
 is paid once a pass: the depths in between look good, so that one of them is run, and that settles it."""
+STRAIGHT_WEIGHT = 0.03
+"""Of the guess that p(b) has no bends, against what was measured: where no depth shows p(b), it goes on straight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +129,15 @@ class PassTimes:
         return DecodeModel(tuple(points))
 
     def at(self, depth: int) -> Floats:
-        """(knots,) seconds a pass; beyond the measured ones the fit goes on from the last of them."""
+        """(knots,) seconds a pass; outside of the measured ones the fit, as far off as it is among them."""
         fitted = _mixing(self.knots, self.knots, depth, self.share) @ self.plain + depth * self.each
         fitted = fitted + (self.once if depth else 0.0)
         if depth not in self.measured:
             return fitted
-        b, seconds = _curve(self.measured[depth])
-        edge = seconds[-1] / np.interp(b[-1], self.knots, fitted)
-        return np.where(self.knots <= b[-1], np.interp(self.knots, b, seconds), fitted * edge)
+        b, seconds, evidence = _curve(self.measured[depth])
+        off = np.average(np.log(seconds / np.interp(b, self.knots, fitted)), weights=evidence)
+        known = (self.knots >= b[0]) & (self.knots <= b[-1])
+        return np.where(known, np.interp(self.knots, b, seconds), fitted * np.exp(off))
 
 
 def _fit(seen: Mapping[int, Estimate]) -> PassTimes:
@@ -152,18 +155,21 @@ def _fit_at(share: float, knots: Floats, seen: Mapping[int, Estimate], draft_s: 
     """p(b) at the knots, c_0 and c for a value of s, and what the fit leaves unexplained."""
     rows, right, weights = [], [], []
     for depth, found in seen.items():
-        b, seconds = _curve(found)
+        b, seconds, evidence = _curve(found)
         drafting = np.tile([float(depth > 0), float(depth)], (len(b), 1))
         rows.append(np.hstack([_mixing(b, knots, depth, share), drafting]) / seconds[:, None])
         right.append(np.ones(len(b)))
-        evidence = np.array(found.evidence)
-        weights.append(np.maximum(evidence / (evidence.sum() or 1.0), 1e-6))
+        weights.append(np.maximum(evidence / evidence.sum(), 1e-6))
     for column, guess, weight in ((-2, 0.0, GUESS_WEIGHT), (-1, 1.0, GUESS_WEIGHT / 100)):
         row = np.zeros((1, len(knots) + 2))
         row[0, column] = 1.0 / draft_s
         rows.append(row)
         right.append(np.array([guess]))
         weights.append(np.array([weight]))
+    bends = np.diff(np.diff(np.eye(len(knots)), axis=0) / np.diff(knots)[:, None], axis=0) * knots[1:-1, None]
+    rows.append(np.pad(bends * DRAFT_SHARE / draft_s, ((0, 0), (0, 2))))
+    right.append(np.zeros(len(bends)))
+    weights.append(np.full(len(bends), STRAIGHT_WEIGHT / max(len(bends), 1)))
     table, target, root = np.vstack(rows), np.concatenate(right), np.sqrt(np.concatenate(weights))
     free = np.ones(len(knots) + 2, bool)
     while True:
@@ -189,7 +195,9 @@ def _between(b: Floats, knots: Floats) -> Floats:
     return inside + np.maximum(b - last, 0.0)[:, None] / max(last - half, 1.0) * rise
 
 
-def _curve(found: Estimate) -> tuple[Floats, Floats]:
-    """Batch sizes and seconds of a measured curve."""
+def _curve(found: Estimate) -> tuple[Floats, Floats, Floats]:
+    """Batch sizes that were measured, seconds there, and how well they are known."""
     b, seconds = np.array([(point.b, point.tau_s) for point in found.model.points], float).T
-    return b, seconds
+    evidence = np.array(found.evidence)
+    known = evidence > 0 if evidence.any() else np.ones(len(b), bool)
+    return b[known], seconds[known], np.maximum(evidence[known], np.finfo(float).tiny)

@@ -26,7 +26,7 @@ class Evidence:
         lengths: (groups, n) response tokens of consumed groups, oldest first.
         model: the decode model in use; None until the first estimate.
         online: whether the model is estimated from the run itself, else it was given.
-        requests: of the last steps, what the estimate is made from.
+        requests: of the last steps, and of earlier ones at other depths: what the estimate is made from.
         residual: of the last estimate.
     """
 
@@ -42,7 +42,7 @@ class Evidence:
         lengths = np.concatenate([self.lengths, seen])[-keep_groups:]
         if not self.online:
             return replace(self, lengths=lengths)
-        requests = (*self.requests, decodings(outcome.records))[-DECODE_STEPS:]
+        requests = _recent((*self.requests, decodings(outcome.records)))
         drafts = outcome.plan.depths
         try:
             fit = _fit(requests, (drafts.tail, drafts.bulk, drafts.uniform))
@@ -70,6 +70,16 @@ class Evidence:
         depth, largest = self.model.depths[0], max(point.b for point in self.model.points)
         ends = {"tau_1": float(self.model.tau(1, depth)), "tau_max": float(self.model.tau(largest, depth))}
         return ends if self.residual is None else {**ends, "tau_residual": self.residual}
+
+
+def _recent(steps: Sequence[tuple[Decoding, ...]]) -> tuple[tuple[Decoding, ...], ...]:
+    """The last steps, and of those before the last requests at each other depth: what a pass takes does not change."""
+    kept = list(steps[-DECODE_STEPS:])
+    for step in reversed(steps[:-DECODE_STEPS]):
+        known = {request.depth for later in kept for request in later}
+        if others := tuple(request for request in step if request.depth not in known):
+            kept.insert(0, others)
+    return tuple(kept)
 
 
 def _fit(requests: Sequence[Sequence[Decoding]], depths: Sequence[Depth]) -> Estimate | DepthEstimate:

@@ -86,9 +86,19 @@ def test_depths_that_ran_are_known_within_one_per_cent(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_depths_are_known_within_a_few_per_cent_at_batch_sizes_at_which_deeper_ones_ran(kind):
     fit = estimate_depths(steps_of(KINDS[kind], RUN), range(7))
-    assert np.abs(errors(KINDS[kind], fit, SMALL, [1, 4, 5])).max() < (0.05 if kind == "bound by compute" else 0.025)
+    assert np.abs(errors(KINDS[kind], fit, SMALL, [1, 4, 5])).max() < (0.065 if kind == "bound by compute" else 0.025)
     if kind != "bound by compute":
-        assert np.abs(errors(KINDS[kind], fit, ALL, [1])).max() < 0.025
+        assert np.abs(errors(KINDS[kind], fit, ALL, [1])).max() < 0.03
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_depth_that_ran_in_a_crowd_only_is_not_taken_to_be_as_slow_for_few_requests(kind):
+    crowd = sorted(
+        replica("b0", KINDS[kind], 3, np.full(80, 300), np.random.default_rng(0)), key=lambda request: request.end_s
+    )
+    aborted = [replace(request, end_s=crowd[0].end_s, tokens=None) for request in crowd[1:]]
+    fit = estimate_depths([*steps_of(KINDS[kind], [(6, 0)], steps=2), [crowd[0], *aborted]], range(7))
+    assert np.abs(errors(KINDS[kind], fit, SMALL, [3])).max() < (0.5 if kind == "bound by compute" else 0.15)
 
 
 @pytest.mark.parametrize("kind", KINDS)
