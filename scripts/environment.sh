@@ -20,7 +20,7 @@ environment() {
     key="$(cat setup.py "$OVERRIDES" tailsieve_rl/__init__.py scripts/environment.sh | cksum) $PWD"
     if [ -x "$VENV/bin/python" ] && [ "$(head -n 1 "$stamp" 2>/dev/null)" = "$key" ]; then
         installed=$(tail -n +2 "$stamp")
-        if ! grep -qvxF "$installed" <<<"$extras"; then return; fi
+        if ! grep -qvxF "$installed" <<<"$extras"; then environment_compile && return; fi
         extras=$(printf '%s\n' "$extras" "$installed" | sort -u)
     fi
 
@@ -32,11 +32,16 @@ environment() {
     package=".[$(paste -sd, <<<"$extras")]"
     torch=$(sed -n 's/^torch==//p' "$OVERRIDES")
     environment_install "PyTorch $torch for the CPU" environment_torch "$torch"
-    # Many processes of a job import verl and vLLM: without compiled files each would compile them anew.
     environment_install "verl, vLLM for the CPU, and tailsieve-rl (minutes, the first time)" \
         uv pip install --compile-bytecode --override "$OVERRIDES" --editable "$package"
+    environment_compile
     printf '%s\n' "$key" "$extras" >"$stamp"
     echo "environment: ready after $((SECONDS - started)) s"
+}
+
+# Each of a job's many processes would compile it anew where Python may not write what it compiled.
+environment_compile() {
+    python -m compileall -q tailsieve_rl
 }
 
 # Make the environment, with the installer uv in it, from a Python that serves.

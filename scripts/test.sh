@@ -20,4 +20,4 @@ echo "test: mypy"
 mypy --no-error-summary
 echo "test: pytest"
 # One process for the tests with engines (tests/conftest.py), one for all others beside it.
-exec pytest --maxfail=3 --numprocesses=2 --dist=loadgroup "$@"
+exec pytest --maxfail=3 --numprocesses=2 --dist=loadscope --no-loadscope-reorder "$@"

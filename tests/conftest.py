@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,21 +37,36 @@ def tensor_parallel(request: pytest.FixtureRequest) -> int:
 WITH_ENGINES = ("live", "e2e")
 """Folders of which one test at a time runs, whatever `--numprocesses` is: each takes all cores, and much memory."""
 
+MOSTLY_WITHOUT = "test_demo_model.py"
+"""Trains for two minutes before it starts one."""
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test by its folder; quick folders first."""
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """For `--numprocesses`: one process for the tests with engines, files of other tests to whoever is free."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class EnginesApart(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = Path(nodeid.split("::")[0])
+            apart = file.parts[1] in WITH_ENGINES and file.name != MOSTLY_WITHOUT
+            return "engines" if apart else str(file)
+
+    return EnginesApart(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test by its folder; quick folders first, or last where they run beside the others."""
     order = list(TIMEOUT_S)
     for item in items:
         folder = item.path.relative_to(HERE).parts[0]
         if folder not in TIMEOUT_S:
             raise pytest.UsageError(f"{item.path}: tests belong into one of {', '.join(TIMEOUT_S)}")
         item.add_marker(folder)
-        if folder in WITH_ENGINES:
-            item.add_marker(pytest.mark.xdist_group("engines"))
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S[folder]))
-    items.sort(key=lambda item: order.index(item.path.relative_to(HERE).parts[0]))
+    beside = hasattr(config, "workerinput")
+    items.sort(key=lambda item: order.index(item.path.relative_to(HERE).parts[0]), reverse=beside)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def _in_the_middle_of_step(step: int) -> Callable[[Path], bool]:
 
 @pytest.fixture(scope="module")
 def jobs(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Job]:
-    """Six steps over three epochs of 24 prompts (32 less the warm-up's 8), killed in steps 2 and 5."""
+    """Six steps over three epochs of 24 prompts (32 less the warm-up's 8), killed in the second one's first step."""
     out = tmp_path_factory.mktemp("resume")
     command = gsm8k(
         assets,
@@ -40,14 +40,13 @@ def jobs(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Job]:
         "algorithm.adv_estimator=dr_grpo",
     )
     return [
-        run_job(command, out, kill_when=_in_the_middle_of_step(2)),
-        run_job(command, out, kill_when=_in_the_middle_of_step(5)),
+        run_job(command, out, kill_when=_in_the_middle_of_step(4)),
         run_job(command, out),
     ]
 
 
-def test_the_killed_runs_were_killed_and_the_last_one_reaches_the_end(jobs: list[Job]) -> None:
-    assert [job.returncode for job in jobs] == [-9, -9, 0], jobs[-1].log[-3000:]
+def test_the_killed_run_was_killed_and_the_last_one_reaches_the_end(jobs: list[Job]) -> None:
+    assert [job.returncode for job in jobs] == [-9, 0], jobs[-1].log[-3000:]
     assert [step["step"] for step in jobs[-1].steps] == list(range(1, STEPS + 1))
 
 
@@ -56,7 +55,7 @@ def test_every_step_consumed_exactly_n_groups(jobs: list[Job]) -> None:
     assert jobs[-1].summary["off_policy_trajectories"] == 0
 
 
-def test_over_all_kills_each_drawn_prompt_was_consumed_exactly_once(jobs: list[Job]) -> None:
+def test_over_the_kill_each_drawn_prompt_was_consumed_exactly_once(jobs: list[Job]) -> None:
     consumed = [uid for uids in jobs[-1].consumed().values() for uid in uids]
     assert len(consumed) == len(set(consumed)) == STEPS * GROUPS
     dataset = [{} for _ in range(PROMPTS)]
