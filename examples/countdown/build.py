@@ -2,7 +2,7 @@
 
     python examples/countdown/build.py --out outputs/demo
 
-writes OUT/model (Hugging Face format), OUT/train.parquet, OUT/val.parquet and OUT/recipe.json. It takes about a minute
+writes OUT/model (Hugging Face format), OUT/train.parquet, OUT/val.parquet and OUT/recipe.json. It takes about 90 s
 on two cores, needs no download, and gives the same files every time on one machine. If OUT already holds the result of
 the same recipe it does nothing.
 """
@@ -215,7 +215,7 @@ def build(args: argparse.Namespace) -> None:
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """Read and check the command line."""
     parser = argparse.ArgumentParser(
-        description="Build the demo model and its prompts (about a minute on two cores).",
+        description="Build the demo model and its prompts (about 90 s on two cores).",
         epilog="example: python examples/countdown/build.py --out outputs/demo",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder to write")

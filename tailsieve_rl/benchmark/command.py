@@ -22,7 +22,7 @@ from tailsieve_rl.config.rollout_only import BLOCK as ROLLOUT_ONLY
 from tailsieve_rl.config.rollout_only import RolloutOnlySettings, read_rollout_only
 from tailsieve_rl.config.settings import read_settings
 from tailsieve_rl.hydra_app import run_app
-from tailsieve_rl.rollout.checks import settings_block
+from tailsieve_rl.rollout.checks import replicas_of, settings_block
 from tailsieve_rl.routing.policies import Setup
 from tailsieve_rl.routing.policies.named import BASELINE, drafts
 from tailsieve_rl.simulation.profiles import replicas
@@ -109,10 +109,7 @@ def _cell(
 def _setup(config: DictConfig, bench: BenchSettings, model: str) -> Setup:
     """N and n as configured; R as the profile's configuration has on eight GPUs, or as configured on real engines."""
     rollout = config.actor_rollout_ref.rollout
-    if bench.backend == "vllm":
-        count = config.trainer.n_gpus_per_node * config.trainer.nnodes // rollout.tensor_model_parallel_size
-    else:
-        count = bench.replicas or replicas(model)
+    count = replicas_of(config) if bench.backend == "vllm" else bench.replicas or replicas(model)
     return Setup(config.data.train_batch_size, rollout.n, count, rollout.max_num_seqs)
 
 

@@ -47,7 +47,7 @@ _HEAD = """\
 Written by `python -m tailsieve_rl.config.reference > docs/configuration.md` from the settings classes; a test compares
 the two.
 
-No key has to be given. On verl's own command line a key is written with its whole path, `++KEY=VALUE`:
+No key has to be given. On a command line a key is written with its whole path, `++KEY=VALUE`:
 `++trainer.v1.tailsieve.controller.name=hierarchical`. In a recipe (YAML) it stands in its block. A key that does not
 exist, a wrong type or a value out of range is refused before Ray starts, in one line that names the key, the value and
 what would be right. [tuning_and_troubleshooting.md](tuning_and_troubleshooting.md) says which setting mends what.

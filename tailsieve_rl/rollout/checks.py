@@ -40,18 +40,23 @@ def settings_block(config: DictConfig) -> Mapping[str, Any]:
 
 
 def setup_of(config: DictConfig) -> Setup:
-    """N, n and R of a verl configuration; R is as verl's LLMServerManager counts hybrid replicas, or as emulated."""
+    """N, n and R of a verl configuration."""
     rollout = config.actor_rollout_ref.rollout
-    per_replica = rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
-    replicas = config.trainer.n_gpus_per_node * config.trainer.nnodes // per_replica
-    if rollout.name == EMULATED:
-        replicas = emulated_settings(rollout.engine_kwargs).replicas
     return Setup(
         groups=config.data.train_batch_size,
         responses=rollout.n,
-        replicas=replicas,
+        replicas=replicas_of(config),
         capacity=min(rollout.max_num_seqs, SERVER_MAX_CONCURRENCY - CONTROL_CALLS),
     )
+
+
+def replicas_of(config: DictConfig) -> int:
+    """R, as verl's LLMServerManager counts hybrid replicas, or as emulated."""
+    rollout = config.actor_rollout_ref.rollout
+    if rollout.name == EMULATED:
+        return emulated_settings(rollout.engine_kwargs).replicas
+    ranks = rollout.tensor_model_parallel_size * rollout.data_parallel_size * rollout.pipeline_model_parallel_size
+    return int(config.trainer.n_gpus_per_node * config.trainer.nnodes // ranks)
 
 
 def decoded_by(config: DictConfig) -> str:

@@ -18,7 +18,8 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.workers.rollout.llm_server import LLMServerClient
 
-from tailsieve_rl.config.settings import Settings, read_settings
+from tailsieve_rl.config.blocks import SettingsError
+from tailsieve_rl.config.settings import BLOCK, Settings, read_settings
 from tailsieve_rl.rollout.checks import decoded_by, settings_block, setup_of
 from tailsieve_rl.rollout.forced_lengths import column_lengths
 from tailsieve_rl.rollout.sampling import request_params
@@ -46,16 +47,8 @@ class Recorder:
     """
 
     def __init__(self, config: DictConfig):
-        settings, setup = read_settings(settings_block(config)), setup_of(config)
-        self._setup = setup
-        self._files = RunFiles(
-            settings.output_dir or config.trainer.default_local_dir,
-            mode=config.trainer.v1.trainer_mode,
-            backend=config.actor_rollout_ref.rollout.name,
-            groups=setup.groups,
-            responses=setup.responses,
-            model=decoded_by(config),
-        )
+        self._config, self._setup = config, setup_of(config)
+        self._files: RunFiles | None = None
         self._longest = config.data.max_response_length
         self._step, self._last_step = 0, config.trainer.total_training_steps
         self._started = 0.0
@@ -64,6 +57,7 @@ class Recorder:
 
     async def begin(self, step: int) -> None:
         """A batch is about to be dispatched: generation time starts."""
+        self._files = self._files or self._open(resumed_after=step - 1)
         self._step, self._started = step, time.time()
         self._finished, self._rewards = [], []
 
@@ -101,7 +95,20 @@ class Recorder:
         if len(self._rewards) == self._setup.groups * self._setup.responses:
             self._write()
 
+    def _open(self, resumed_after: int) -> RunFiles:
+        config = self._config
+        return RunFiles(
+            read_settings(settings_block(config)).output_dir or config.trainer.default_local_dir,
+            mode=config.trainer.v1.trainer_mode,
+            backend=config.actor_rollout_ref.rollout.name,
+            groups=self._setup.groups,
+            responses=self._setup.responses,
+            model=decoded_by(config),
+            resumed_after=resumed_after,
+        )
+
     def _write(self) -> None:
+        assert self._files is not None
         records = [f.record for f in self._finished]
         lengths = [r.response_tokens for r in records]
         gen_time_s = max(r.end_s for r in records)
@@ -126,7 +133,7 @@ class Recorder:
                 "truncated_fraction": truncated_fraction(lengths, self._longest),
                 **response_lengths(lengths),
             },
-            last=self._step == self._last_step,
+            last=self._last_step in (None, self._step),
         )
 
 
@@ -195,6 +202,10 @@ class TimedAgentLoopManager(AgentLoopManagerTQ):
     """verl's AgentLoopManagerTQ with the clock started before each dispatch."""
 
     def __init__(self, config: DictConfig, llm_client: LLMServerClient, *args: Any, **kwargs: Any):
+        forced = read_settings(settings_block(config)).replay_workload.name
+        if forced is not None:
+            right = "verl's own rollout takes lengths from a column of the data only: give replay_lengths"
+            raise SettingsError(f"{BLOCK}.replay_workload.name", forced, right)
         self._recorder = ray.remote(Recorder).remote(config)
         client = TimedClient(self._recorder, config=config, load_balancer_handle=llm_client._load_balancer)
         super().__init__(config, client, *args, **kwargs)

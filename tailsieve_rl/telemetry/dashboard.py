@@ -22,6 +22,7 @@ CONFIGURED = {
     "responses_per_group": "actor_rollout_ref.rollout.n",
     "backend": "actor_rollout_ref.rollout.name",
     "model": "actor_rollout_ref.model.path",
+    "profile": "actor_rollout_ref.rollout.engine_kwargs.emulated.profile",
 }
 """What runs that are compared must share, as verl's configuration, which it logs, names it."""
 
