@@ -240,5 +240,5 @@ def _depth_bars(panel: Any, cells: Sequence[Mapping[str, Any]]) -> None:
         panel.bar(place, gains - 1, 0.15, bottom=1, color=colour, yerr=reach, label=name, error_kw={"lw": 0.8})
     panel.axhline(1.0, color="black", linewidth=0.8)
     panel.set_xticks(at, [f"{cell['acceptance']:g}" for cell in cells])
-    panel.set(xlabel="acceptance", ylabel="speedup over uniform groups")
-    panel.set_title(f"{cells[0]['model']} (modelled), {cells[0]['workload']}, MTP")
+    panel.set(xlabel="acceptance of MTP's drafts", ylabel="speedup over uniform")
+    panel.set_title(f"{cells[0]['model']} (modelled), {cells[0]['workload']}")
