@@ -22,7 +22,7 @@ data.dataloader_num_workers=0 data.val_batch_size=8 data.val_max_samples=8
 actor_rollout_ref.model.use_remove_padding=false
 ++actor_rollout_ref.model.override_config.attn_implementation=sdpa
 actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.use_torch_compile=false
-actor_rollout_ref.actor.ppo_mini_batch_size=8 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8
+actor_rollout_ref.actor.ppo_mini_batch_size=8
 ++actor_rollout_ref.actor.fsdp_config.model_dtype=fp32
 ++actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype=fp32
 ++actor_rollout_ref.actor.fsdp_config.mixed_precision.reduce_dtype=fp32
@@ -31,7 +31,7 @@ actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.n=2 actor_rollout_
 actor_rollout_ref.rollout.enforce_eager=true
 actor_rollout_ref.rollout.free_cache_engine=false ++actor_rollout_ref.rollout.enable_sleep_mode=false
 actor_rollout_ref.rollout.load_format=auto actor_rollout_ref.rollout.max_num_seqs=32
-actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8 actor_rollout_ref.rollout.agent.num_workers=1
+actor_rollout_ref.rollout.agent.num_workers=1
 actor_rollout_ref.rollout.calculate_log_probs=true
 actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes=16
 reward.num_workers=1 reward.custom_reward_function.path=pkg://tailsieve_rl.algorithms.math_reward
@@ -47,6 +47,8 @@ def job(assets: Path, tensor_parallel: int, tmp_path_factory: pytest.TempPathFac
         f"trainer.n_gpus_per_node={ranks}",
         f"+ray_kwargs.ray_init.num_gpus={ranks}",
         f"actor_rollout_ref.rollout.tensor_model_parallel_size={tensor_parallel}",
+        f"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={8 * 2 // ranks}",
+        f"actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu={8 * 2 // ranks}",
     ]
     where = [
         f"data.train_files={assets}/train.parquet",
