@@ -10,6 +10,7 @@ import argparse
 import datetime
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -25,7 +26,7 @@ from compat_table import DROP_IN, publish
 ROOT = Path(__file__).resolve().parents[1]
 OVERRIDES = ROOT / "requirements" / "overrides.txt"
 WIDTH = 240
-"""Characters of a failure's reason."""
+"""Characters of a failure's reason, in which files go by their names."""
 OF_THE_DEMO = "test_demo_model.py"
 """Measures a model that it trains for minutes; no version of ours is in it."""
 LIVE = tuple(p.relative_to(ROOT) for p in sorted(ROOT.glob("tests/live/test_*.py")) if p.name != OF_THE_DEMO)
@@ -173,7 +174,7 @@ def outcome(report: Path, code: int) -> dict[str, Any]:
             found["skipped"] += 1
         else:
             why = next(iter(kinds.values())).strip().splitlines()
-            found["failed"][case.get("name")] = why[0].replace(f"{ROOT}/", "")[:WIDTH] if why else ""
+            found["failed"][case.get("name")] = re.sub(r"\S*/", "", why[0])[:WIDTH] if why else ""
     if not found["failed"] and code:
         found["failed"]["(all)"] = f"pytest ended with code {code}"
     return found
