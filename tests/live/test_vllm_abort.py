@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from live.tiny_vllm import MAX_MODEL_LEN, MAX_NUM_BATCHED_TOKENS, MAX_NUM_SEQS, WEIGHTS, serving
+from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer
 
 LONG = 400
 PROMPT = [5, 6, 7, 8]
@@ -132,6 +133,7 @@ def test_an_id_aborted_before_it_arrives_never_runs(server: Any, run: Any) -> No
     run(scenario())
 
 
+@pytest.mark.skipif(not hasattr(vLLMHttpServer, "open_submission_gate"), reason="verl 0.9.0's server has no gate")
 def test_a_request_held_at_verls_closed_gate_is_aborted_without_ever_running(server: Any, run: Any) -> None:
     async def scenario() -> None:
         await server.abort_all_requests()
