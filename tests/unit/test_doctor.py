@@ -113,4 +113,4 @@ def test_the_exit_code_tells_whether_a_job_would_fail(monkeypatch, capsys, found
 
 def test_versions_that_differ_are_listed_with_the_tested_ones(monkeypatch):
     monkeypatch.setattr(versions, "installed", {**HEALTHY.versions, "verl": "0.8.0", "ray": None}.get)
-    assert versions.untested() == ["verl 0.8.0 (tested: 0.9.1)"]
+    assert versions.untested() == ["verl 0.8.0 (tested: 0.9.1 and 0.9.0)"]
