@@ -69,7 +69,7 @@ def _read(path: Path, name: str, samples: int) -> ProblemSet:
         raise InputError(f"{path}: holds {made['data_set']}, not {name}")
     try:
         rows = table.select(SCHEMA.names).cast(SCHEMA).to_pylist()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+    except pa.ArrowException as error:
         raise InputError(f"{path}: its columns are not as tailsieve data writes them: {error}") from None
     if not rows:
         raise InputError(f"{path}: holds no problem")
