@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from tailsieve_rl.checkpoints.chain import walk
@@ -14,6 +15,10 @@ from tailsieve_rl.checkpoints.dflash import write_dflash
 from tailsieve_rl.checkpoints.qwen3 import write_qwen3
 from tailsieve_rl.checkpoints.qwen3_5 import write_qwen3_5_mtp
 from tailsieve_rl.checkpoints.weights import TINY
+from tailsieve_rl.versions import no_speculation
+
+NEEDS_SPECULATION = pytest.mark.skipif(bool(no_speculation()), reason=f"speculation is {no_speculation()}")
+"""With a tested vLLM that cannot (a row of the README's matrix), everything else is tested all the same."""
 
 LARGEST = 3
 ACCEPTANCE = 0.8

@@ -6,18 +6,14 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from live.drafting import NEEDS_SPECULATION
 from vllm.platforms import current_platform
-from vllm.triton_utils import HAS_TRITON
 from vllm.v1.sample.rejection_sampler import expand_batch_to_tokens, rejection_sample
 
-from tailsieve_rl.engines.vllm import cpu_delta_net, cpu_drafts
-from tailsieve_rl.versions import no_speculation
+from tailsieve_rl.engines.vllm import cpu_delta_net, cpu_drafts  # noqa: F401 - importing it mends
 
 current_platform.import_kernels()
-pytestmark = [
-    pytest.mark.skipif(HAS_TRITON or not cpu_drafts, reason="vLLM takes Triton's kernels"),
-    pytest.mark.skipif(bool(no_speculation()), reason=f"speculation is {no_speculation()}"),
-]
+pytestmark = NEEDS_SPECULATION
 
 VOCABULARY, ROWS, BONUS = 8, 20_000, 7
 CRITICAL = {5: 25.8, 6: 27.9, 7: 29.9}

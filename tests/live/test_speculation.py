@@ -17,12 +17,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.drafting import ACCEPTANCE, LARGEST, METHODS, Method, Reference, of_tokens, prompts, uniform_values
+from live.drafting import (
+    ACCEPTANCE,
+    LARGEST,
+    METHODS,
+    NEEDS_SPECULATION,
+    Method,
+    Reference,
+    of_tokens,
+    prompts,
+    uniform_values,
+)
 from live.tiny_vllm import serving
 
-from tailsieve_rl.versions import no_speculation
-
-pytestmark = pytest.mark.skipif(bool(no_speculation()), reason=f"speculation is {no_speculation()}")
+pytestmark = NEEDS_SPECULATION
 
 DEPTHS = range(LARGEST + 1)
 BINS = 20

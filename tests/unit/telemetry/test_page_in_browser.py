@@ -17,6 +17,7 @@ from .written import write_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
+# A browser is no Python package: scripts/test.sh installs it on CI's machine, on a user's the other tests run without.
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs the Debian package chromium, or Chrome")
 
 OPTIONS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
