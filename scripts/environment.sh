@@ -20,7 +20,10 @@ environment() {
     key="$(cat setup.py "$OVERRIDES" tailsieve_rl/__init__.py scripts/environment.sh | cksum) $PWD"
     if [ -x "$VENV/bin/python" ] && [ "$(head -n 1 "$stamp" 2>/dev/null)" = "$key" ]; then
         installed=$(tail -n +2 "$stamp")
-        if ! grep -qvxF "$installed" <<<"$extras"; then environment_compile && return; fi
+        if ! grep -qvxF "$installed" <<<"$extras"; then
+            environment_compile
+            return
+        fi
         extras=$(printf '%s\n' "$extras" "$installed" | sort -u)
     fi
 

@@ -199,5 +199,5 @@ def _curve(found: Estimate) -> tuple[Floats, Floats, Floats]:
     """Batch sizes that were measured, seconds there, and how well they are known."""
     b, seconds = np.array([(point.b, point.tau_s) for point in found.model.points], float).T
     evidence = np.array(found.evidence)
-    known = evidence > 0 if evidence.any() else np.ones(len(b), bool)
-    return b[known], seconds[known], np.maximum(evidence[known], np.finfo(float).tiny)
+    known = evidence > 0
+    return b[known], seconds[known], evidence[known]
