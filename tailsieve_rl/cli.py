@@ -112,9 +112,6 @@ def _calibrate(options: argparse.Namespace) -> int:
         *log, line = str(error).splitlines()
         print(*log, f"tailsieve: error: {line}", sep="\n", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("tailsieve: error: interrupted", file=sys.stderr)
-        return 130
     print(options.out)
     return 0
 
@@ -146,11 +143,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         overrides=options.engine_arguments,
         command_line=options.command_line,
     )
-    try:
-        command.evaluate(given)
-    except KeyboardInterrupt:
-        print("tailsieve: error: interrupted", file=sys.stderr)
-        return 130
+    command.evaluate(given)
     return 0
 
 
@@ -391,7 +384,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 2 for bad input, 1 for a failed run."""
+    """Run the command line and return its exit code: 2 for bad input, 1 for a failed run, 130 if interrupted."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments and arguments[0] in HYDRA:  # Hydra reads the rest: argparse would trip over its options
         return HYDRA[arguments[0]](arguments[1:])
@@ -401,4 +394,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"tailsieve: error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("tailsieve: error: interrupted", file=sys.stderr)
+        return 130
     return code

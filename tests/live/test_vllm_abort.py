@@ -141,8 +141,9 @@ def test_a_request_that_arrives_while_generation_is_paused_is_aborted_without_ev
         await server.abort_all_requests()
         request_id = fresh_id()
         task = submit(server, request_id)
-        await until(lambda: len(server._flights.of(request_id)) == 1)
-        stats = await server.stats()
+        async with asyncio.timeout(10.0):
+            while (stats := await server.stats())["waiting"] + stats["held"] == 0:
+                await asyncio.sleep(0.005)
         assert (stats["running"], stats["waiting"] + stats["held"]) == (0, 1)
         report = await server.abort_requests([request_id])
         assert report["aborted"] == [request_id] and report["seconds"] < 1.0

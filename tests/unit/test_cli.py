@@ -205,6 +205,16 @@ def test_an_interrupted_run_is_no_traceback(capsys, tmp_path, verl_main):
     assert (code, err[-1]) == (130, "tailsieve: error: interrupted")
 
 
+def test_any_command_that_is_interrupted_is_no_traceback(capsys, monkeypatch, tmp_path):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tailsieve_rl.calibration.command.calibrate", interrupt)
+    (tmp_path / "config.json").write_text("{}")
+    code, _, err = run(capsys, "calibrate", "--model", str(tmp_path), "--out", str(tmp_path / "profile.json"))
+    assert (code, err[-1]) == (130, "tailsieve: error: interrupted")
+
+
 def test_the_module_is_the_same_command():
     command = [sys.executable, "-m", "tailsieve_rl.train", "--config-name", "cpu/countdown", "--cfg", "job"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
