@@ -57,10 +57,12 @@ def test_its_first_tail_set_is_of_the_prompts_kept_back_of_which_no_other_is_tra
 
 
 def test_its_drafts_are_accepted_before_and_after_a_weight_update_and_change_no_probability(paper: Job) -> None:
+    assert paper.steps[0]["m"] == 1
     for step in paper.steps:
         assert (step["draft_depth_tail"], step["draft_depth_bulk"]) == (3, 3)
-        assert step["accept_length_bulk"] > 2.0 and step["accept_length_tail"] > 2.0
-        assert step["accepted_tokens_bulk"] < step["drafted_tokens_bulk"]
+        for pool in ("tail", "bulk") if step["m"] else ("bulk",):  # what step 1 took may end isolation in step 2
+            assert step[f"accept_length_{pool}"] > 2.0
+            assert step[f"accepted_tokens_{pool}"] < step[f"drafted_tokens_{pool}"]
     # What the trainer computes for the sampled tokens, in float32, against what the engine sampled them with.
     differences = [float(found) for found in re.findall(r"training/rollout_probs_diff_mean:([\d.e-]+)", paper.log)]
     assert len(differences) == 2 and max(differences) < 0.01
