@@ -77,7 +77,10 @@ def _keep_best_dedicated(cell: dict[str, Any]) -> None:
 
 
 def _judged(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """TailSieve's gain as a share of the best static pair's, of the graded oracle's and of the bound's."""
+    """TailSieve's gain as a share of the best static pair's, of the graded oracle's and of the bound's.
+
+    And whether it is ahead of the paper's oracles; a controller of (q, m) can be where the best static pair is.
+    """
     found = cell["policies"]
     base, ours = found["uniform"]["step_s"], found["tailsieve"]["step_s"]
     limits = {"static": cell["best_static_s"], "graded": found["graded_oracle"]["step_s"], "bound": cell["bound_s"]}
@@ -87,6 +90,7 @@ def _judged(cell: Mapping[str, Any]) -> dict[str, Any]:
         "gain_share": {name: (base - ours) / (base - limit) for name, limit in limits.items()},
         "best_oracle": oracle,
         "ahead_of_all_oracles": bool(ratios.mean() > 1.0),
+        "static_ahead_of_all_oracles": found[oracle]["step_s"] > cell["best_static_s"],
         "paper": {name: row[PAPER_MODELS.index(cell["model"])] for name, row in PAPER[cell["workload"]].items()},
     }
 
