@@ -60,7 +60,6 @@ ROWS = (
     Row("verl-0.9.0", verl="0.9.0"),
     Row("vllm-0.24.0", **VERLS_OWN),
     Row("verl-0.9.0-vllm-0.24.0", verl="0.9.0", **VERLS_OWN),
-    Row("verl-0.8.0", verl="0.8.0", tests=ENGINE_TESTS),
     Row("python-3.12", python="3.12"),
     Row("tp2", tensor_parallel=2, tests=ENGINE_TESTS),
 )

@@ -26,7 +26,7 @@ class Known(NamedTuple):
 
 
 KNOWN = {
-    "python": Known(("3.11",)),
+    "python": Known(("3.11", "3.12")),
     "verl": Known(("0.9.1", "0.9.0"), {"0.8.0": "it has no V1 trainer (verl.trainer.ppo.v1) and loads no plug-ins"}),
     "vllm": Known(("0.30.0", "0.24.0")),
     "torch": Known(("2.13.0", "2.11.0")),

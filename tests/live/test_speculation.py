@@ -33,6 +33,7 @@ from live.tiny_vllm import serving
 pytestmark = NEEDS_SPECULATION
 
 DEPTHS = range(LARGEST + 1)
+BY_BATCH_SIZE = tuple(LARGEST if b < 4 else 1 if b < 7 else 0 for b in range(16))
 BINS = 20
 CRITICAL = 50.8
 """Of chi-square with 19 degrees of freedom: exceeded by chance once in 10,000 times."""
@@ -63,7 +64,7 @@ class Engine:
         draw = random.Random(seed)
         task = asyncio.ensure_future(work)
         while not task.done():
-            await self.server.set_draft_depth(draw.choice(DEPTHS))
+            await self.server.set_draft_depth(draw.choice((*DEPTHS, BY_BATCH_SIZE)))
             await asyncio.wait([task], timeout=draw.uniform(0, 0.04))
         return await task
 
@@ -95,14 +96,19 @@ def test_greedy_output_is_the_same_at_every_depth_and_across_switches(engine: En
         for depth in (0, 1):
             await engine.server.set_draft_depth(depth)
             outputs[f"{depth}, alone"] = [await engine.generate(given[0])]
+        assert await engine.server.set_draft_depth(BY_BATCH_SIZE) == BY_BATCH_SIZE
+        lengths = [64 - 6 * i for i in range(len(given))]  # fewer and fewer run
+        by_batch_size = [engine.generate(p, max_tokens=length) for p, length in zip(given, lengths, strict=True)]
+        outputs["by batch size"] = await asyncio.gather(*by_batch_size)
         for round in range(3):
             outputs[f"switching {round}"] = await engine.while_switching(engine.all(given), seed=round)
         expected = [output.token_ids for output in outputs[0]]
         reference = engine.reference.log_probabilities(given, expected)
         for depth, found in outputs.items():
-            for output, tokens, probabilities in zip(found, expected, reference, strict=False):
-                assert output.token_ids == tokens, depth
-                error = np.abs(np.array(output.log_probs) - of_tokens(probabilities, tokens)).max()
+            ends = lengths if depth == "by batch size" else [64] * len(given)
+            for output, tokens, probabilities, end in zip(found, expected, reference, ends, strict=False):
+                assert output.token_ids == tokens[:end], depth
+                error = np.abs(np.array(output.log_probs) - of_tokens(probabilities, tokens)[:end]).max()
                 assert error < engine.method.tolerance, depth
 
     engine.run(scenario())

@@ -75,7 +75,7 @@ def named_policy(
         setup: N, n, R.
         start: allocation that those that adapt start from.
         model: of the replicas; None: those that adapt estimate it online.
-        max_depth: deepest draft that governed depths may be.
+        max_depth: deepest draft that governed depths and schedules may have.
 
     Raises:
         ValueError: for another name, or a graded oracle or a schedule by batch size without a model.
@@ -86,7 +86,8 @@ def named_policy(
     if name in SCHEDULES:
         if model is None:
             raise ValueError(f"{name} needs a decode model with draft depths")
-        schedule = FixedDepths(_everywhere(model.fastest_depths(setup.groups * setup.responses)))
+        known = [depth for depth in model.depths if depth <= max_depth]
+        schedule = FixedDepths(_everywhere(model.fastest_depths(setup.groups * setup.responses, known)))
         return RouteDepth(Uniform() if name.startswith(BASELINE) else TwoPool(Joint(start)), schedule)
     if name in DRAFTS:
         governed = GovernedDepths(max_depth)

@@ -7,11 +7,13 @@ import pytest
 from tailsieve_rl.routing.allocation import UNIFORM, Allocation
 from tailsieve_rl.routing.control import Fixed
 from tailsieve_rl.routing.control.depth import FixedDepths
+from tailsieve_rl.routing.decode_model import DecodeModel, DecodePoint
 from tailsieve_rl.routing.draft import DraftDepths
 from tailsieve_rl.routing.outcome import ResponseRecord, ResponseStatus
 from tailsieve_rl.routing.plan import Pool, plan_step
 from tailsieve_rl.routing.policies import Setup, TwoPool
 from tailsieve_rl.routing.policies.held import Held
+from tailsieve_rl.routing.policies.named import named_policy
 from tailsieve_rl.routing.policies.route_depth import RouteDepth
 from tailsieve_rl.simulation.profiles.speculation import profile_with_drafts
 from tailsieve_rl.simulation.run import Simulation
@@ -148,3 +150,10 @@ def test_a_policy_that_stops_adapting_keeps_its_depths():
 
     held = Held(RouteDepth(TwoPool(Fixed(SPLIT)), Rising()), after=3)
     assert [outcome.plan.depths.tail for outcome in steps(held, 6)] == [0, 1, 2, 2, 2, 2]
+
+
+def test_a_schedule_by_batch_size_drafts_no_deeper_than_the_engines_can():
+    """A profile may know more depths than engines of this job were started with."""
+    points = [DecodePoint(1, 0.01 / (1 + depth), depth) for depth in range(4)]
+    policy = named_policy("uniform_batch_schedule", Setup(4, 2, 2), UNIFORM, DecodeModel(tuple(points)), max_depth=2)
+    assert set(policy.controller.depths.uniform[1:]) == {2}
