@@ -8,9 +8,7 @@ import pytest
 
 from tailsieve_rl.routing.allocation import UNIFORM, Allocation
 from tailsieve_rl.routing.control import Fixed
-from tailsieve_rl.routing.control.depth import FixedDepths
 from tailsieve_rl.routing.control.governed_depth import GovernedDepths
-from tailsieve_rl.routing.decode_model import DecodeModel, DecodePoint
 from tailsieve_rl.routing.draft import DraftDepths
 from tailsieve_rl.routing.policies import Setup, TwoPool
 from tailsieve_rl.routing.policies.route_depth import RouteDepth
@@ -63,38 +61,13 @@ def test_drafts_that_are_made_in_every_step_are_mostly_verified():
     assert found["depths"][3][0] > other["depths"][3][0]
 
 
-def second_step(model: DecodeModel, at: Allocation, most: int = D) -> DraftDepths:
-    """The depths that are chosen where the decode model is given."""
-    policy = RouteDepth(TwoPool(Fixed(at)), GovernedDepths(most, model), 0.0)
-    run = Simulation(Setup(64, 8, 8), math_workload(0, 8, evolving=False), model, policy, records=True)
-    return list(run.steps(3))[1].outcome.plan.depths
-
-
-def test_a_known_decode_model_needs_no_trial_and_gives_depths_by_batch_size_that_beat_every_pair():
+def test_a_known_decode_model_needs_no_trial():
     setup, at = Setup(64, 8, 8), Allocation(4, 2)
     model = profile_with_drafts("qwen3.5-4b", "mtp", range(1, D + 1), 0.8)
-    chosen = second_step(model, at)
-    best = min((seconds, pair) for pair, seconds in governed_depth.judged(at, setup, model, "math").items())[1]
-
-    def mean_s(depths: DraftDepths) -> float:
-        policy = RouteDepth(TwoPool(Fixed(at)), FixedDepths(depths), 0.0)
-        steps = Simulation(setup, math_workload(5, 8, evolving=False), model, policy).steps(8)
-        return float(np.mean([step.outcome.gen_time_s for step in steps]))
-
-    assert mean_s(chosen) < mean_s(DraftDepths(*best))
-
-
-def test_depths_by_batch_size_draft_at_every_size_and_are_not_taken_where_a_number_is_as_good():
-    """A model with recurrent layers cannot end drafts by the batch size (`DraftDepth.keep_states_right`)."""
-    crowds = {0: 1.0, 1: 1.2}
-    points = [
-        DecodePoint(b, 0.005 * (1 + b / 40) * (0.6 if depth and b < 32 else crowds[depth]), depth)
-        for b in (1, 8, 31, 32, 512)
-        for depth in (0, 1)
-    ]
-    model = DecodeModel(tuple(points))
-    assert set(model.fastest_depths(64)) == {0, 1}
-    assert second_step(model, Allocation(4, 2), 1) == DraftDepths(1, 1, 1)
+    stream = math_workload(0, 8, evolving=False)
+    outcome = list(Simulation(setup, stream, model, governed(at, model=model), records=True).steps(3))[1].outcome
+    seconds = governed_depth.judged(at, setup, model, "math")
+    assert seconds[depths_of(outcome.plan)] < 1.01 * min(seconds.values())
 
 
 def test_falling_acceptance_is_followed_down_to_no_drafts():

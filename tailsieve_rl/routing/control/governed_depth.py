@@ -1,7 +1,9 @@
 """The controller of draft depths that follows what is measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from tailsieve_rl.routing.decode_estimate import Decoding, decodings
 from tailsieve_rl.routing.decode_model import DecodeModel
@@ -62,12 +64,9 @@ class GovernedDepths:
     are accepted and how long decoding takes without them. Under uniform routing these are two steps. Where no pool
     drafts any more, nothing is learned of drafts, and none will again.
 
-    With a given model a pool's depth may follow its batch size, with at least one draft at every size: what is left of
-    a pool at its end are few requests, whichever pool it is.
-
     Attributes:
         max_depth: D, the deepest.
-        model: tau at every depth from 0 to D; None: estimated from the run, which tells numbers apart, not schedules.
+        model: tau at every depth from 0 to D; None: estimated from the run.
         apart: the pools' engines have different drafters, so that one pool says nothing of the other's drafts.
         gain: share of its time that a change must promise, so that depths which are as good do not alternate; a change
             to no drafts, or to a depth that never ran, need not promise any.
@@ -134,44 +133,36 @@ class GovernedDepths:
         others = () if self.apart else state.accepted.values()
         return state.accepted.get(pool) or max(others, key=lambda accepted: accepted.verifications, default=None)
 
-    def _choose(self, model: DecodeModel | None, state: GovernedState, pool: str) -> tuple[Depth, float]:
+    def _choose(self, model: DecodeModel | None, state: GovernedState, pool: str) -> tuple[int, float]:
         """The depth of a pool for the coming step, and what it gains over none."""
         now = getattr(state.depths, pool)
+        assert isinstance(now, int)
         if model is None:
             return now, 1.0
         if model.depths == (0,):  # no draft was verified yet
             return self.max_depth if state.loads.get(pool) else now, 1.0
-        return self._best(model, state, state.loads.get(pool) or state.loads[UNIFORM], now)
+        run = {step.depth for step in state.seen} if self.model is None else range(self.max_depth + 1)
+        return self._best(model, state.loads.get(pool) or state.loads[UNIFORM], now, run)
 
     def _best(
-        self, model: DecodeModel, state: GovernedState, loads: Sequence[PoolLoad], now: Depth
-    ) -> tuple[Depth, float]:
+        self, model: DecodeModel, loads: Sequence[PoolLoad], now: int, run: Container[Depth]
+    ) -> tuple[int, float]:
         """The fastest depth for a pool, or the present one unless it is faster by enough; and its gain over none.
 
         A depth that never ran is tried when it looks as good: it is known only by the fit.
         """
-        if not any(tokens for load in loads for lengths in load for tokens in lengths):
+        most = max((len(lengths) for load in loads for lengths in load), default=0)
+        if not most:
             return now, 1.0
-        seconds = {depth: _seconds(loads, model, depth) for depth in (*self._depths(state.setup), now)}
-        best = min(seconds, key=lambda depth: seconds[depth])
-        known = self.model is not None or any(step.depth == best for step in state.seen)
-        enough = self.gain if known else 0.0
+        seconds = []
+        for depth in range(self.max_depth + 1):
+            tau = model.table(most, depth)
+            seconds.append(sum(max(float(replica_time(lengths, tau)) for lengths in load) for load in loads))
+        best = int(np.argmin(seconds))
+        enough = self.gain if best in run else 0.0
         chosen = best if seconds[best] < (1 - enough) * seconds[now] else now
         chosen = 0 if seconds[0] <= seconds[chosen] else chosen
         return chosen, seconds[0] / seconds[chosen]
-
-    def _depths(self, setup: Setup) -> tuple[Depth, ...]:
-        """To choose from: numbers, and the schedule that is best at each batch size."""
-        numbers = range(self.max_depth + 1)
-        if self.model is None or not self.max_depth:
-            return tuple(numbers)
-        return *numbers, self.model.fastest_depths(setup.groups * setup.responses, numbers[1:])
-
-
-def _seconds(loads: Sequence[PoolLoad], model: DecodeModel, depth: Depth) -> float:
-    """What a pool would have taken for these steps at a depth."""
-    tau = model.table(max(len(lengths) for load in loads for lengths in load), depth)
-    return sum(max(float(replica_time(lengths, tau)) for lengths in load) for load in loads)
 
 
 def _pools(outcome: StepOutcome) -> tuple[tuple[str, tuple[str, ...]], ...]:
