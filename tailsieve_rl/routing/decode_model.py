@@ -5,7 +5,7 @@ routing.makespan are computed from its table.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -117,9 +117,9 @@ class DecodeModel:
         curves = {depth: self.tau(b, depth) for depth in map(int, np.unique(depths))}
         return np.array([curves[int(depth)][at] for at, depth in zip(b, depths, strict=True)])
 
-    def fastest_depths(self, max_b: int, depths: Sequence[int] | None = None) -> tuple[int, ...]:
-        """The draft depth of least tau at each b from 0 to max_b, of those given: the best schedule by batch size."""
-        depths = self.depths if depths is None else depths
+    def fastest_depths(self, max_b: int, max_depth: int) -> tuple[int, ...]:
+        """The draft depth of least tau, up to max_depth, at each b from 0 to max_b: the best schedule by batch size."""
+        depths = [depth for depth in self.depths if depth <= max_depth]
         tables = np.stack([self.table(max_b, depth) for depth in depths])
         return tuple(depths[i] for i in tables.argmin(axis=0))
 

@@ -86,8 +86,7 @@ def named_policy(
     if name in SCHEDULES:
         if model is None:
             raise ValueError(f"{name} needs a decode model with draft depths")
-        known = [depth for depth in model.depths if depth <= max_depth]
-        schedule = FixedDepths(_everywhere(model.fastest_depths(setup.groups * setup.responses, known)))
+        schedule = FixedDepths(_everywhere(model.fastest_depths(setup.groups * setup.responses, max_depth)))
         return RouteDepth(Uniform() if name.startswith(BASELINE) else TwoPool(Joint(start)), schedule)
     if name in DRAFTS:
         governed = GovernedDepths(max_depth)
