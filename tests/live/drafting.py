@@ -18,7 +18,8 @@ from tailsieve_rl.checkpoints.weights import TINY
 from tailsieve_rl.versions import no_speculation
 
 NEEDS_SPECULATION = pytest.mark.skipif(bool(no_speculation()), reason=f"speculation is {no_speculation()}")
-"""With a tested vLLM that cannot (a row of the README's matrix), everything else is tested all the same."""
+"""Only with versions that versions.WITHOUT_SPECULATION names, which the README's matrix tests in all else. The vLLM that
+setup.py asks for is none of them, so that these tests always run in CI."""
 
 LARGEST = 3
 ACCEPTANCE = 0.8

@@ -16,9 +16,7 @@ from tailsieve_rl.simulation.profiles import profile
 from .written import write_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-# A browser is no Python package: scripts/test.sh installs it on CI's machine, on a user's the other tests run without.
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs the Debian package chromium, or Chrome")
+"""No Python package: scripts/test.sh installs it on CI's machine, and leaves this file out, and says so, without one."""
 
 OPTIONS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
 --disable-component-update --disable-sync --hide-scrollbars --window-size=1366,900""".split()
@@ -52,6 +50,7 @@ document.body.replaceChildren(JSON.stringify(found));
 
 def _open(page: Path, probe: str, *options: str) -> dict[str, Any]:
     """What the probe, a script that runs in the page, finds."""
+    assert CHROMIUM is not None, "needs the Debian package chromium, or Chrome, on PATH"
     probed = page.with_name("probed.html")
     probed.write_text(page.read_text().replace("</body>", PROBE % probe + "</body>"))
     profile = page.with_name("profile")
