@@ -18,7 +18,7 @@ from tailsieve_rl.checkpoints.weights import TINY
 from tailsieve_rl.versions import no_speculation
 
 NEEDS_SPECULATION = pytest.mark.skipif(bool(no_speculation()), reason=f"speculation is {no_speculation()}")
-"""Only with versions that versions.WITHOUT_SPECULATION names, which the README's matrix tests in all else. The vLLM that
+"""With versions that versions.WITHOUT_SPECULATION names, which the README's matrix tests in all else. That which
 setup.py asks for is none of them, so that these tests always run in CI."""
 
 LARGEST = 3

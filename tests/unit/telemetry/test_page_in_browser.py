@@ -16,7 +16,7 @@ from tailsieve_rl.simulation.profiles import profile
 from .written import write_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-"""No Python package: scripts/test.sh installs it on CI's machine, and leaves this file out, and says so, without one."""
+"""No Python package: scripts/test.sh installs it on CI's machine, and without one names and leaves out this file."""
 
 OPTIONS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
 --disable-component-update --disable-sync --hide-scrollbars --window-size=1366,900""".split()
