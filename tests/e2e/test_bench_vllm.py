@@ -24,6 +24,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bench.workloads=[sky_t1]",
         "bench.divisor=250",
         "++trainer.v1.tailsieve.controller.name=fixed",
+        "trainer.v1.tailsieve.allocation={initial_groups:1,initial_replicas:1}",
         "trainer.v1.tailsieve.decode_model={source:online,path:null}",
         "trainer.v1.tailsieve_rollout={profile:null,policies:[uniform,tailsieve,tailsieve_route_depth],converge:3,rounds:1,baseline_repeats:1}",
     )
