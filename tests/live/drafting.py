@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from tailsieve_rl.checkpoints.chain import walk
@@ -15,11 +14,6 @@ from tailsieve_rl.checkpoints.dflash import write_dflash
 from tailsieve_rl.checkpoints.qwen3 import write_qwen3
 from tailsieve_rl.checkpoints.qwen3_5 import write_qwen3_5_mtp
 from tailsieve_rl.checkpoints.weights import TINY
-from tailsieve_rl.versions import no_speculation
-
-NEEDS_SPECULATION = pytest.mark.skipif(bool(no_speculation()), reason=f"speculation is {no_speculation()}")
-"""With versions that versions.WITHOUT_SPECULATION names, which the README's matrix tests in all else. That which
-setup.py asks for is none of them, so that these tests always run in CI."""
 
 LARGEST = 3
 ACCEPTANCE = 0.8

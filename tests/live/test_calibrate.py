@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from live.drafting import NEEDS_SPECULATION
 from live.tiny_vllm import build_model
 
 from tailsieve_rl.routing.decode_model import DecodeModel, load_profile
@@ -45,7 +44,7 @@ def test_each_batch_size_is_measured_at_each_draft_depth(profile):
     assert sum(" ms a token (" in line for line in told) == len(points)
 
 
-@NEEDS_SPECULATION
+@pytest.mark.speculation
 def test_the_profile_says_how_many_drafts_the_engine_accepts(profile):
     model, _ = profile
     verified = [sum(point["verifications"]) for point in model.notes["measured"] if point["draft_depth"]]

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from live.drafting import NEEDS_SPECULATION
 from vllm.platforms import current_platform
 from vllm.v1.sample.rejection_sampler import expand_batch_to_tokens, rejection_sample
 
 from tailsieve_rl.engines.vllm import cpu_delta_net, cpu_drafts  # noqa: F401 - importing it mends
 
 current_platform.import_kernels()
-pytestmark = NEEDS_SPECULATION
+pytestmark = pytest.mark.speculation
 
 VOCABULARY, ROWS, BONUS = 8, 20_000, 7
 CRITICAL = {5: 25.8, 6: 27.9, 7: 29.9}

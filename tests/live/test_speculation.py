@@ -21,7 +21,6 @@ from live.drafting import (
     ACCEPTANCE,
     LARGEST,
     METHODS,
-    NEEDS_SPECULATION,
     Method,
     Reference,
     of_tokens,
@@ -30,7 +29,7 @@ from live.drafting import (
 )
 from live.tiny_vllm import serving
 
-pytestmark = NEEDS_SPECULATION
+pytestmark = pytest.mark.speculation
 
 DEPTHS = range(LARGEST + 1)
 BY_BATCH_SIZE = tuple(LARGEST if b < 4 else 1 if b < 7 else 0 for b in range(16))

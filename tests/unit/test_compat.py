@@ -141,3 +141,8 @@ def test_the_versions_of_a_row_are_called_tested_if_it_passed_and_refused_if_it_
     verdicts = {versions.verdict(name, version) for name, version in found.items() if version}
     failed = not measured["built"] or any(tests["failed"] for tests in measured["tests"].values())
     assert verdicts == {versions.OK} if not failed else verdicts - {versions.OK, versions.UNTRIED}
+
+
+def test_rows_leave_out_the_tests_of_speculation_where_doctor_refuses_it_and_nowhere_else() -> None:
+    for row in compat.ROWS:
+        assert (row.without == "speculation") == (row.vllm in versions.WITHOUT_SPECULATION), row.name
